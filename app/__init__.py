@@ -1,0 +1,1 @@
+"""The desktop application: Qt only, no arithmetic on tensors."""

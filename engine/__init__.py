@@ -1,0 +1,1 @@
+"""The inference engine; it runs headless and never imports Qt."""

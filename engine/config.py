@@ -1,0 +1,209 @@
+"""Every setting a user can choose, declared once: the CLI, the GUI's forms and the API derive from here."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BadRequest
+
+
+class Precision(StrEnum):
+    """How products are computed: `fast` rounds activations to int8, `exact` keeps float32."""
+
+    FAST = "fast"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a form or a help page needs to know of one setting; `low` and `high` are inclusive."""
+
+    title: str
+    help: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    flag: str = ""
+
+
+def setting(default: Any, title: str, help: str, **extra: Any) -> Any:
+    """Declare a dataclass field with its `Info`; `extra` are the other fields of `Info`."""
+    info = Info(title, help, **extra)
+    if isinstance(default, (dict, list)):
+        return field(default_factory=lambda: type(default)(default), metadata={"info": info})
+    return field(default=default, metadata={"info": info})
+
+
+def info_of(cls: type, name: str) -> Info:
+    """The `Info` of one declared setting of a dataclass."""
+    return next(f.metadata["info"] for f in dataclasses.fields(cls) if f.name == name)
+
+
+def settings_of(cls: type) -> dict[str, Info]:
+    """All declared settings of a dataclass, in order."""
+    return {f.name: f.metadata["info"] for f in dataclasses.fields(cls) if "info" in f.metadata}
+
+
+def check_bounds(config: Any) -> None:
+    """Refuse values outside their declared bounds or choices with `BadRequest`; None means automatic."""
+    for name, info in settings_of(type(config)).items():
+        value = getattr(config, name)
+        if value is None:
+            continue
+        if info.choices and str(value) not in info.choices:
+            raise BadRequest(
+                f"{info.title}: found {value!r}, expected one of {', '.join(info.choices)}."
+            )
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value != value or value in (float("inf"), float("-inf")):
+                raise BadRequest(f"{info.title}: found {value}, expected a finite number.")
+            if info.low is not None and value < info.low:
+                raise BadRequest(f"{info.title}: found {value}, expected at least {info.low:g}.")
+            if info.high is not None and value > info.high:
+                raise BadRequest(f"{info.title}: found {value}, expected at most {info.high:g}.")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """How one model is loaded and run. None means: chosen from the model and this PC."""
+
+    device: str = setting("cpu", "Device", "Where the model runs.", flag="--device")
+    threads: int | None = setting(
+        None, "CPU threads", "Threads for computing; by default one for each physical core.",
+        low=1, high=1024, step=1, flag="--threads",
+    )
+    precision: Precision = setting(
+        Precision.FAST, "Precision",
+        "fast rounds activations to 8 bits; exact computes in 32-bit floats and is slower.",
+        choices=("fast", "exact"), flag="--precision",
+    )
+    max_ctx: int | None = setting(
+        None, "Context", "Most tokens that one conversation may hold; by default the model's own.",
+        unit="tokens", low=64, high=16_777_216, step=64, flag="--max-ctx",
+    )
+    max_concurrency: int = setting(
+        4, "Sequences at once", "How many requests are worked on together.",
+        low=1, high=256, step=1, flag="--max-concurrency",
+    )
+    prefill_chunk: int = setting(
+        512, "Prompt chunk", "Tokens of a prompt that are read in one step.",
+        unit="tokens", low=1, high=8192, step=64, flag="--prefill-chunk",
+    )
+    chat_template_file: str | None = setting(
+        None, "Chat template", "A jinja file used in place of the model's own template.",
+        flag="--chat-template-file",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are chosen and when to stop. Neutral values switch a part off."""
+
+    temperature: float = setting(
+        0.8, "Temperature", "0 always takes the likeliest token; higher is more varied.",
+        low=0.0, high=5.0, step=0.05, flag="--temperature",
+    )
+    top_k: int = setting(
+        40, "Top K", "Keep the K likeliest tokens; 0 keeps all.", low=0, high=1_000_000, step=1,
+        flag="--top-k",
+    )
+    top_p: float = setting(
+        0.95, "Top P", "Keep the likeliest tokens up to this total probability; 1 keeps all.",
+        low=0.0, high=1.0, step=0.01, flag="--top-p",
+    )
+    min_p: float = setting(
+        0.05, "Min P", "Drop tokens less likely than this share of the likeliest; 0 drops none.",
+        low=0.0, high=1.0, step=0.01, flag="--min-p",
+    )
+    typical_p: float = setting(
+        1.0, "Typical P", "Keep tokens of typical surprise up to this total; 1 keeps all.",
+        low=0.0, high=1.0, step=0.01, flag="--typical-p",
+    )
+    repetition_penalty: float = setting(
+        1.0, "Repetition penalty", "Makes tokens that already occurred less likely; 1 is off.",
+        low=0.01, high=10.0, step=0.05, flag="--repetition-penalty",
+    )
+    presence_penalty: float = setting(
+        0.0, "Presence penalty", "Taken once from each token that occurred; 0 is off.",
+        low=-2.0, high=2.0, step=0.1, flag="--presence-penalty",
+    )
+    frequency_penalty: float = setting(
+        0.0, "Frequency penalty", "Taken for each time that a token occurred; 0 is off.",
+        low=-2.0, high=2.0, step=0.1, flag="--frequency-penalty",
+    )
+    penalty_last_n: int = setting(
+        -1, "Penalty window", "Tokens that the penalties look back over; -1 is the whole text.",
+        unit="tokens", low=-1, high=16_777_216, step=64, flag="--penalty-last-n",
+    )
+    seed: int | None = setting(
+        None, "Seed", "Same seed, same text; empty draws a new one each time.",
+        low=0, high=2**63 - 1, step=1, flag="--seed",
+    )
+    max_tokens: int | None = setting(
+        None, "Answer length", "Most tokens in an answer; empty is up to the context.",
+        unit="tokens", low=0, high=16_777_216, step=64, flag="--max-tokens",
+    )  # fmt: skip
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, slots=True)
+class AppSettings:
+    """What the application and the command line remember between starts."""
+
+    models_dir: str | None = setting(
+        None, "Models folder", "Where downloads and copies go; by default in the user's data folder."
+    )
+    extra_model_dirs: list[str] = setting([], "Other model folders", "Read in place, never changed.")
+    theme: str = setting(
+        "system", "Theme", "Colours of the window.", choices=("system", "light", "dark")
+    )
+    language: str = setting(
+        "system", "Language", "Language of the window.", choices=("system", "en", "ko")
+    )
+    text_size: float = setting(
+        100, "Text size", "Size of all text.", unit="%", low=70, high=200, step=10
+    )
+    expert: bool = setting(False, "Expert", "Show the pages for tuning.")
+    load_last_model: bool = setting(True, "Load last model", "Load it again when the window opens.")
+    last_model: str | None = setting(None, "Last model", "The file that was loaded last.")
+    system_prompt: str = setting("", "System prompt", "Sent ahead of each new chat.")
+    sampling: dict[str, dict[str, Any]] = setting(
+        {}, "Sampling of each model", "By model file; what the user changed from the defaults."
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The resolved configuration of one loaded model: all numbers final, nothing optional.
+
+    `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence.
+    """
+
+    path: Path
+    device: str
+    threads: int
+    precision: Precision
+    max_ctx: int
+    max_concurrency: int
+    prefill_chunk: int
+    page_tokens: int
+    n_pages: int
+    chat_template_file: str | None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,163 @@
+"""The operations that a model file may use; every backend implements the same names with the same meaning.
+
+A model's `forward` is recorded once, after the buffers are allocated, and replayed for every step: all that
+varies between steps (tokens, positions, page tables, the number of rows) sits in buffers that `run` fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.gguf import Tensor
+
+Buffer = Any
+"""A backend's handle of a (M, width) activation; model files pass it on and never look inside."""
+
+Weight = Any
+"""A backend's handle of an uploaded tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Rotary embedding of the first `n_rot` dims of a head.
+
+    `interleaved` rotates pairs (2i, 2i+1), else (i, i + n_rot/2). The angle of pair i at position p is
+    p * base^(-2i/n_rot) * scale / factors[i]; sines and cosines are multiplied by `magnitude` (YaRN).
+    """
+
+    n_rot: int
+    base: float
+    interleaved: bool
+    scale: float = 1.0
+    magnitude: float = 1.0
+    factors: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a backend must allocate for a model: attention layers' key/value heads and the vocabulary."""
+
+    n_layers: int
+    n_embd: int
+    n_vocab: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Capacities: `rows` tokens a step, `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`."""
+
+    rows: int
+    sequences: int
+    pages: int
+    page_tokens: int
+    pages_per_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepInput:
+    """One step's variables, all int32.
+
+    `tokens`, `positions` and `sequence` are (M,); row m belongs to row `sequence[m]` of `page_table`
+    (S, P), stores its key and value at `positions[m]` and attends to positions 0..positions[m] of its
+    sequence (rows of the same step included). `logit_rows` (R,) are the rows whose logits are wanted.
+    """
+
+    tokens: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    sequence: NDArray[np.int32]
+    page_table: NDArray[np.int32]
+    logit_rows: NDArray[np.int32]
+
+
+class Ops(Protocol):
+    """One device's operations. `M` is the number of rows of the running step."""
+
+    def upload(self, tensor: Tensor) -> Weight:
+        """Take a tensor's data to the device, in the device's own layout; 1-D tensors become float32."""
+        ...
+
+    def allocate(self, shape: Shape, limits: Limits) -> None:
+        """Allocate pages and step buffers; raises `OutOfMemory` with the addends."""
+        ...
+
+    def memory(self) -> dict[str, int]:
+        """Bytes held by owner: "model", "kv" and "work"."""
+        ...
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Operations called inside are recorded for `run`; nothing is computed yet."""
+        ...
+
+    def run(self, step: StepInput) -> NDArray[np.float32]:
+        """Replay the recording; returns logits (R, n_vocab), valid until the next call."""
+        ...
+
+    def first_bad_layer(self, step: StepInput) -> int | None:
+        """Repeat a step and find the layer after which the residual first holds NaN or infinity.
+
+        -1 is the embedding, n_layers the head; None when all is finite.
+        """
+        ...
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy one page of every layer, keys and values."""
+        ...
+
+    def close(self) -> None:
+        """Free everything; the object is unusable after it."""
+        ...
+
+    def embed(self, token_embd: Weight) -> Buffer:
+        """The residual stream x (M, n_embd) of the step's tokens."""
+        ...
+
+    def norm(self, x: Buffer, weight: Weight, eps: float) -> Buffer:
+        """RMSNorm: weight * x / sqrt(mean(x^2) + eps), ready for `linear`."""
+        ...
+
+    def add_norm(self, x: Buffer, y: Buffer, weight: Weight, eps: float) -> Buffer:
+        """x += y in place, then `norm` of x."""
+        ...
+
+    def linear(self, x: Buffer, *weights: Weight) -> Buffer:
+        """x @ W.T for each weight (out, in), results side by side: (M, sum of out)."""
+        ...
+
+    def attend(
+        self,
+        qkv: Buffer,
+        layer: int,
+        rope: Rope,
+        q_norm: Weight | None = None,
+        k_norm: Weight | None = None,
+        eps: float = 0.0,
+    ) -> Buffer:
+        """Attention of q|k|v rows: per-head RMSNorm where given, rope, store k and v, softmax(qk/sqrt(d)) v.
+
+        Takes (M, (n_heads + 2 n_kv_heads) * head_dim), gives (M, n_heads * head_dim).
+        """
+        ...
+
+    def swiglu(self, gate_up: Buffer) -> Buffer:
+        """silu(gate) * up of (M, 2F) rows gate|up: (M, F)."""
+        ...
+
+    def end_layer(self, layer: int, x: Buffer) -> None:
+        """Marks the end of a layer, for `first_bad_layer`."""
+        ...
+
+    def head(self, h: Buffer, output: Weight) -> None:
+        """The logits of the wanted rows; the last operation of a recording."""
+        ...
+
+
+MakeOps = Callable[..., Ops]

@@ -1,0 +1,1 @@
+"""Compute kernels: CUDA sources and numba kernels for the CPU; knows neither engine nor app."""
