@@ -1,0 +1,65 @@
+"""The engine's one place for numbers: what ran, how fast, and how much memory it holds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+
+from engine.types import MemoryPart, Metrics, Step
+
+WINDOW_S = 1.0
+
+
+class Meter:
+    """Collects steps on the serving thread; any thread may read a snapshot."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps: deque[tuple[float, float, int, int]] = deque()
+        self._last = Metrics()
+
+    def step(self, step: Step, seconds: float, now: float | None = None) -> None:
+        """Count one step of `seconds` that ended now; a span of one token at the end is a decode."""
+        now = time.perf_counter() if now is None else now
+        decode = sum(1 for s in step.spans if s.start >= s.sequence.n_prompt)
+        prefill = sum(len(s.tokens) for s in step.spans if s.start < s.sequence.n_prompt)
+        with self._lock:
+            self._steps.append((now, seconds, prefill, decode))
+            last = step.spans[-1]
+            self._last = replace(
+                self._last,
+                steps=self._last.steps + 1,
+                step_ms=seconds * 1e3,
+                prompt_tokens_total=self._last.prompt_tokens_total + prefill,
+                completion_tokens_total=self._last.completion_tokens_total + decode,
+                context_used=last.start + len(last.tokens),
+            )
+
+    def set(self, **changes: int | float | tuple[MemoryPart, ...] | None) -> None:
+        """Set gauges of `Metrics` by name."""
+        with self._lock:
+            self._last = replace(self._last, **changes)  # type: ignore[arg-type]
+
+    def reset(self) -> None:
+        """Forget the former model's numbers."""
+        with self._lock:
+            self._steps.clear()
+            self._last = Metrics()
+
+    def snapshot(self, now: float | None = None) -> Metrics:
+        """The numbers of this moment; a rate counts only the time that its kind of step took."""
+        now = time.perf_counter() if now is None else now
+        with self._lock:
+            while self._steps and self._steps[0][0] < now - WINDOW_S:
+                self._steps.popleft()
+            prefill_s = sum(s for _, s, p, _ in self._steps if p)
+            decode_s = sum(s for _, s, p, d in self._steps if d and not p)
+            prefill = sum(p for _, _, p, _ in self._steps)
+            decode = sum(d for _, _, p, d in self._steps if not p)
+            return replace(
+                self._last,
+                prefill_rate=prefill / prefill_s if prefill_s else 0.0,
+                decode_rate=decode / decode_s if decode_s else 0.0,
+            )

@@ -1,0 +1,145 @@
+"""Which spans run next: admission, fair prefill, decode, pre-emption. Pure Python, no arrays."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from engine.errors import ContextOverflow
+from engine.pages import PagePool
+from engine.types import Sequence, Span, Step
+
+
+class Scheduler:
+    """Plans steps over the waiting and running sequences of one model.
+
+    Every running sequence that only misses its last token gets that one token (decode); the room for
+    prompts, `prefill_chunk` tokens a step, is shared evenly by the sequences that read theirs. When the
+    pages run out, the youngest sequence gives its pages back and waits; it is computed again later, so
+    its text does not change.
+    """
+
+    def __init__(
+        self, pool: PagePool, max_concurrency: int, prefill_chunk: int, max_ctx: int
+    ) -> None:
+        self.pool = pool
+        self.max_concurrency = max_concurrency
+        self.prefill_chunk = prefill_chunk
+        self.max_ctx = max_ctx
+        self.waiting: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+
+    def add(self, sequence: Sequence) -> None:
+        """Queue a sequence; raises `ContextOverflow` when its prompt leaves no room for an answer."""
+        n = len(sequence.tokens)
+        if n >= self.max_ctx:
+            raise ContextOverflow(
+                f"The prompt has {n:,} tokens and the context holds {self.max_ctx:,}, answer included."
+                " Shorten the conversation or load the model with a larger context."
+            )
+        self.waiting.append(sequence)
+
+    def remove(self, sequence: Sequence) -> None:
+        """Take a sequence out, finished or not; its full pages stay known for later prompts."""
+        if sequence in self.running:
+            self.running.remove(sequence)
+        elif sequence in self.waiting:
+            self.waiting.remove(sequence)
+        self.pool.release(sequence.pages)
+
+    def plan(self) -> Step | None:
+        """The next step, with pages for all its tokens; None when there is nothing to do."""
+        self._admit()
+        spans: list[Span] = []
+        room = self.prefill_chunk
+        readers = sum(1 for s in self.running if _missing(s) > 1)
+        for sequence in list(self.running):
+            if sequence not in self.running:
+                continue  # pre-empted for an older one in this very loop
+            missing = _missing(sequence)
+            n = missing
+            if missing > 1:
+                n = min(missing, max(1, room // readers))
+                room -= n
+                readers -= 1
+            if self._reserve(sequence, sequence.n_computed + n):
+                start = sequence.n_computed
+                tokens = tuple(sequence.tokens[start : start + n])
+                spans.append(Span(sequence, start, tokens, want_logits=n == missing))
+        spans = [s for s in spans if s.sequence in self.running]
+        return Step(tuple(spans)) if spans else None
+
+    def computed(self, spans: Iterable[Span]) -> None:
+        """Record that the keys and values of these spans are in their pages."""
+        size = self.pool.page_tokens
+        for span in spans:
+            sequence = span.sequence
+            if sequence not in self.running:
+                continue
+            first = sequence.n_computed // size
+            sequence.n_computed = span.start + len(span.tokens)
+            self.pool.register(sequence.pages, sequence.tokens[: sequence.n_computed], first)
+
+    def _admit(self) -> None:
+        """Start waiting sequences in order while there is room.
+
+        One whose prefix another sequence is just reading waits for those pages; it does not hold up
+        the ones behind it.
+        """
+        for sequence in list(self.waiting):
+            if len(self.running) >= self.max_concurrency:
+                return
+            if self._prefix_is_being_read(sequence):
+                continue
+            sequence.pages = self.pool.match(sequence.tokens)
+            sequence.n_computed = len(sequence.pages) * self.pool.page_tokens
+            if not self._fits(sequence):
+                self.pool.release(sequence.pages)
+                sequence.n_computed = 0
+                return
+            sequence.n_reused = sequence.n_computed
+            self.waiting.remove(sequence)
+            self.running.append(sequence)
+
+    def _fits(self, sequence: Sequence) -> bool:
+        """Whether the whole prompt and one more page fit beside what already runs."""
+        size = self.pool.page_tokens
+        need = -(-(len(sequence.tokens) + 1) // size) - len(sequence.pages)
+        return need <= self.pool.n_available - sum(
+            max(0, -(-len(s.tokens) // size) - len(s.pages)) for s in self.running
+        )
+
+    def _prefix_is_being_read(self, sequence: Sequence) -> bool:
+        size = self.pool.page_tokens
+        for other in self.running:
+            if _missing(other) <= 1:
+                continue
+            limit = min(len(sequence.tokens) - 1, len(other.tokens)) // size * size
+            first = other.n_computed // size * size
+            if limit > first and sequence.tokens[: first + size] == other.tokens[: first + size]:
+                return True
+        return False
+
+    def _reserve(self, sequence: Sequence, n_tokens: int) -> bool:
+        """Pages for `n_tokens` of a sequence, taken from younger ones if need be."""
+        need = -(-n_tokens // self.pool.page_tokens) - len(sequence.pages)
+        if need <= 0:
+            return True
+        while (pages := self.pool.alloc(need)) is None:
+            youngest = self.running[-1]
+            self._preempt(youngest)
+            if youngest is sequence:
+                return False
+        sequence.pages.extend(pages)
+        return True
+
+    def _preempt(self, sequence: Sequence) -> None:
+        self.running.remove(sequence)
+        self.pool.release(sequence.pages)
+        sequence.n_computed = 0
+        self.waiting.appendleft(sequence)
+
+
+def _missing(sequence: Sequence) -> int:
+    """Tokens whose keys and values are not computed yet; 1 while it decodes."""
+    return len(sequence.tokens) - sequence.n_computed

@@ -1,0 +1,79 @@
+"""Tensors of a model file -> a device, as a tree whose names are the GGUF tensor names."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+
+from engine.errors import LoadCancelled, ModelFileError, UnsupportedModel
+from engine.gguf import ModelFile
+from engine.models.base import TensorSpec
+from engine.ops.base import Ops
+from engine.types import LoadProgress
+
+
+def check_tensors(file: ModelFile, specs: Iterable[TensorSpec]) -> list[TensorSpec]:
+    """The expected tensors that are present; refuses missing, misshapen and unknown ones.
+
+    An unknown tensor means a variant of the architecture whose mathematics we would get wrong.
+    """
+    present, unknown = [], set(file.tensors)
+    for spec in specs:
+        tensor = file.tensors.get(spec.name)
+        unknown.discard(spec.name)
+        if tensor is None:
+            if spec.optional:
+                continue
+            raise ModelFileError(
+                f"The file has no tensor {spec.name}, expected with shape {spec.shape}."
+                " It is damaged or not a whole model; download it again."
+            )
+        if tensor.shape != spec.shape:
+            raise ModelFileError(
+                f"Tensor {spec.name} has shape {tensor.shape}, expected {spec.shape} from the file's"
+                " metadata."
+            )
+        present.append(spec)
+    if unknown:
+        some = ", ".join(sorted(unknown)[:3])
+        raise UnsupportedModel(
+            f"The file has {len(unknown)} tensors that this version of {file.architecture} does not use"
+            f" ({some}); it is a variant that cannot be run yet."
+        )
+    return present
+
+
+def load_weights(
+    file: ModelFile,
+    specs: Iterable[TensorSpec],
+    ops: Ops,
+    on_progress: Callable[[LoadProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> SimpleNamespace:
+    """Upload every tensor: `blk.3.attn_q.weight` becomes `w.blk[3].attn_q`.
+
+    A file without `output.weight` has it tied to `token_embd.weight`. Raises `LoadCancelled`.
+    """
+    present = check_tensors(file, specs)
+    total = sum(file.tensors[s.name].data.nbytes for s in present)
+    root = SimpleNamespace(blk=[])
+    done = 0
+    for spec in present:
+        if cancel is not None and cancel.is_set():
+            raise LoadCancelled("The load was stopped.")
+        tensor = file.tensors[spec.name]
+        *path, name, _ = spec.name.split(".")
+        owner = root
+        if path:
+            index = int(path[1])
+            while len(root.blk) <= index:
+                root.blk.append(SimpleNamespace())
+            owner = root.blk[index]
+        setattr(owner, name, ops.upload(tensor))
+        done += tensor.data.nbytes
+        if on_progress is not None:
+            on_progress(LoadProgress("reading", done, total))
+    if not hasattr(root, "output"):
+        root.output = root.token_embd
+    return root
