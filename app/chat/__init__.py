@@ -1,0 +1,1 @@
+"""The chat page: its store, its rendering and its widgets."""
