@@ -32,3 +32,8 @@ def log_dir() -> Path:
 def settings_file() -> Path:
     """The one file of `AppSettings`."""
     return Path(platformdirs.user_config_dir(_APP, appauthor=False)) / "settings.json"
+
+
+def resources_dir() -> Path:
+    """Data that comes with the application: cards, icons, translations."""
+    return Path(__file__).resolve().parent.parent / "resources"

@@ -9,6 +9,8 @@ from engine.errors import ContextOverflow
 from engine.pages import PagePool
 from engine.types import Sequence, Span, Step
 
+STEP_S = 0.5
+
 
 class Scheduler:
     """Plans steps over the waiting and running sequences of one model.
@@ -22,10 +24,12 @@ class Scheduler:
     def __init__(
         self, pool: PagePool, max_concurrency: int, prefill_chunk: int, max_ctx: int
     ) -> None:
+        assert pool.n_pages * pool.page_tokens >= max_ctx, "one whole context must fit"
         self.pool = pool
         self.max_concurrency = max_concurrency
         self.prefill_chunk = prefill_chunk
         self.max_ctx = max_ctx
+        self._room = prefill_chunk
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
 
@@ -51,7 +55,7 @@ class Scheduler:
         """The next step, with pages for all its tokens; None when there is nothing to do."""
         self._admit()
         spans: list[Span] = []
-        room = self.prefill_chunk
+        room = self._room
         readers = sum(1 for s in self.running if _missing(s) > 1)
         for sequence in list(self.running):
             if sequence not in self.running:
@@ -78,7 +82,18 @@ class Scheduler:
                 continue
             first = sequence.n_computed // size
             sequence.n_computed = span.start + len(span.tokens)
-            self.pool.register(sequence.pages, sequence.tokens[: sequence.n_computed], first)
+            if sequence.n_computed // size > first:
+                self.pool.register(sequence.pages, sequence.tokens[: sequence.n_computed], first)
+
+    def pace(self, step: Step, seconds: float) -> None:
+        """Choose how much of prompts the next step reads, so that a step is a moment on any PC.
+
+        A stop is heard, and another sequence's token is written, between steps only.
+        """
+        read = sum(len(s.tokens) for s in step.spans if len(s.tokens) > 1)
+        if read:
+            aim = int(read * STEP_S / max(seconds, 1e-6)) // 32 * 32
+            self._room = max(min(32, self.prefill_chunk), min(aim, self.prefill_chunk))
 
     def _admit(self) -> None:
         """Start waiting sequences in order while there is room.
@@ -102,12 +117,12 @@ class Scheduler:
             self.running.append(sequence)
 
     def _fits(self, sequence: Sequence) -> bool:
-        """Whether the whole prompt and one more page fit beside what already runs."""
+        """Whether all its tokens fit beside what already runs, with a page for each to grow into."""
         size = self.pool.page_tokens
         need = -(-(len(sequence.tokens) + 1) // size) - len(sequence.pages)
-        return need <= self.pool.n_available - sum(
-            max(0, -(-len(s.tokens) // size) - len(s.pages)) for s in self.running
-        )
+        for other in self.running:
+            need += max(0, -(-len(other.tokens) // size) - len(other.pages)) + 1
+        return need <= self.pool.n_available
 
     def _prefix_is_being_read(self, sequence: Sequence) -> bool:
         size = self.pool.page_tokens

@@ -1,0 +1,67 @@
+"""Model cards: the sampling defaults that a model's makers recommend."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.config import SamplingParams
+from engine.errors import BadRequest
+from engine.paths import resources_dir
+
+GGUF_KEYS = {
+    "general.sampling.temp": "temperature",
+    "general.sampling.top_k": "top_k",
+    "general.sampling.top_p": "top_p",
+    "general.sampling.min_p": "min_p",
+    "general.sampling.penalty_repeat": "repetition_penalty",
+    "general.sampling.penalty_last_n": "penalty_last_n",
+}
+"""Keys of the GGUF specification that state sampling defaults."""
+
+
+def stem(name: str) -> str:
+    """A model's name as card files are called: lower case, hyphens, no other punctuation but dots."""
+    return re.sub(r"[^\w.-]", "", re.sub(r"[\s_]+", "-", name.strip().lower()))
+
+
+def read_card(meta: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
+    """The card whose file is named like the model, its base name and size, its base name or its architecture."""
+    folder = folder or resources_dir() / "cards"
+    for name in _names(meta):
+        path = folder / f"{name}.json"
+        if path.is_file():
+            card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return card
+    return None
+
+
+def sampling_defaults(meta: Mapping[str, Any], folder: Path | None = None) -> SamplingParams:
+    """The file's own recommendation, else its card's, else ours; values out of bounds are left out."""
+    card = read_card(meta, folder) or {}
+    values = dict(card.get("sampling", {}))
+    values |= {ours: meta[key] for key, ours in GGUF_KEYS.items() if key in meta}
+    params = SamplingParams()
+    for name, value in values.items():
+        try:
+            params = replace(params, **{name: type(getattr(params, name))(value)})
+        except (BadRequest, TypeError, ValueError, AttributeError):
+            continue
+    return params
+
+
+def _names(meta: Mapping[str, Any]) -> Iterator[str]:
+    name, base = meta.get("general.name"), meta.get("general.basename")
+    size = meta.get("general.size_label")
+    if isinstance(name, str):
+        yield stem(name)
+    if isinstance(base, str):
+        if isinstance(size, str):
+            yield stem(f"{base}-{size}")
+        yield stem(base)
+    if isinstance(architecture := meta.get("general.architecture"), str):
+        yield stem(architecture)

@@ -1,0 +1,346 @@
+"""The engine: one serving thread that owns a model and works on all requests together."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.answer import Answer
+from engine.chat import ChatTemplate
+from engine.config import EngineConfig
+from engine.devices import devices
+from engine.errors import BadRequest, EngineError, KernelError
+from engine.loading import LoadedModel, OnProgress, check_ids, load_model
+from engine.metrics import Meter
+from engine.sampling import Sampler
+from engine.tokenizer import Tokenizer
+from engine.types import (
+    Failed,
+    MemoryPart,
+    Metrics,
+    ModelInfo,
+    OnEvent,
+    Request,
+    Sequence,
+    Usage,
+    request_ids,
+)
+
+log = logging.getLogger(__name__)
+
+MEMORY_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the engine is doing: `state` is one of empty, loading, ready, closed."""
+
+    state: str
+    model: ModelInfo | None
+    running: int
+    queued: int
+
+
+class Engine:
+    """Loads one model at a time and generates for any number of callers.
+
+    `serve` runs in one thread and owns all model state; every other method may be called from any
+    thread. Events reach `on_event` on the serving thread, in order; a listener must only enqueue.
+    """
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._loading = threading.Lock()
+        self._closing = False
+        self._serving: threading.Thread | None = None
+        self._model: LoadedModel | None = None
+        self._answers: dict[int, Answer] = {}
+        self._new_id = request_ids()
+        self._meter = Meter()
+        self._memory: tuple[MemoryPart, ...] = ()
+        self._memory_at = 0.0
+
+    # Called from any thread
+
+    def load(
+        self,
+        path: Path | str,
+        config: EngineConfig | None = None,
+        on_progress: OnProgress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> ModelInfo:
+        """Load a model and put it in the place of the former one; blocks until it can be used.
+
+        Until then the former model keeps working, and it stays when the load fails or is cancelled.
+        Its running requests end as cancelled. Not to be called from a listener.
+        """
+        with self._loading:
+            self._refuse_closed()
+            model = load_model(Path(path), config, on_progress, cancel)
+            self._call(lambda: self._swap(model))
+            return model.info
+
+    def unload(self) -> None:
+        """Free the model; running requests end as cancelled."""
+        with self._loading:
+            self._call(lambda: self._swap(None))
+
+    def submit(self, request: Request, on_event: OnEvent) -> int:
+        """Queue a request and return its id; all that goes wrong with it arrives as `Failed`."""
+        self._refuse_closed()
+        request_id, now = self._new_id(), time.perf_counter()
+        self._post(lambda: self._begin(request_id, request, on_event, now))
+        return request_id
+
+    def cancel(self, request_id: int) -> None:
+        """End a request at the next step; does nothing when it has ended."""
+        self._post(lambda: self._cancel(request_id))
+
+    def status(self) -> Status:
+        """What is loaded and how much is going on."""
+        model = self._model
+        state = "ready" if model else "empty"
+        if self._closing:
+            state = "closed"
+        elif self._loading.locked():
+            state = "loading"
+        metrics = self._meter.snapshot()
+        return Status(state, model.info if model else None, metrics.running, metrics.queued)
+
+    def metrics(self) -> Metrics:
+        """The numbers of this moment."""
+        now = time.perf_counter()
+        if now - self._memory_at > MEMORY_EVERY_S:
+            self._memory_at = now
+            self._memory = self._memory_parts()
+        return replace(self._meter.snapshot(now), memory=self._memory)
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """Of the loaded model."""
+        model = self._model
+        return model.tokenizer if model else None
+
+    @property
+    def chat_template(self) -> ChatTemplate | None:
+        """Of the loaded model."""
+        model = self._model
+        return model.template if model else None
+
+    def start(self) -> None:
+        """Run `serve` in a thread of its own."""
+        self._serving = threading.Thread(target=self.serve, name="engine", daemon=True)
+        self._serving.start()
+
+    def close(self, timeout: float | None = 5.0) -> bool:
+        """End all requests, free the model and leave `serve`; False when that took over `timeout` s."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        serving = self._serving
+        if serving is None:
+            self._swap(None)
+            return True
+        if serving is threading.current_thread():
+            return True
+        serving.join(timeout)
+        return not serving.is_alive()
+
+    # The serving thread
+
+    def serve(self) -> None:
+        """Work until `close`; the loop of the one thread that owns the model."""
+        self._serving = threading.current_thread()
+        while True:
+            with self._wake:
+                while not (self._inbox or self._closing or self._answers):
+                    self._wake.wait()
+            while self._inbox:
+                self._inbox.popleft()()
+            if self._closing:
+                break
+            self.step()
+        self._swap(None)
+
+    def step(self) -> None:
+        """Plan one step, run it and hand out what it gave."""
+        model = self._model
+        if model is None or not self._answers:
+            return
+        scheduler = model.scheduler
+        step = scheduler.plan()
+        self._meter.set(
+            running=len(scheduler.running),
+            queued=len(scheduler.waiting),
+            pages_used=scheduler.pool.n_used,
+        )
+        if step is None:
+            return
+        for span in step.spans:
+            self._answers[span.sequence.request_id].started()
+        samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
+        try:
+            result = model.runner.run(step, samplers)
+        except Exception as error:
+            log.exception("A step failed")
+            for span in step.spans:
+                self._fail(span.sequence.request_id, error)
+            return
+        scheduler.computed(step.spans)
+        scheduler.pace(step, result.seconds)
+        self._meter.step(step, result.seconds)
+        for span, token in zip(step.spans, result.tokens, strict=True):
+            request_id = span.sequence.request_id
+            answer = self._answers[request_id]
+            if span.start < span.sequence.n_prompt:
+                answer.progress()
+            if (error := result.errors.get(request_id)) is not None:
+                self._fail(request_id, error)
+            elif token is not None:
+                answer.accept(token)
+                if answer.usage.completion_tokens == 1:
+                    usage = answer.usage
+                    self._meter.set(
+                        first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
+                    )
+            self._retire(answer)
+
+    def _begin(
+        self, request_id: int, request: Request, on_event: OnEvent, submitted: float
+    ) -> None:
+        model = self._model
+        try:
+            if model is None:
+                raise BadRequest("No model is loaded. Load one first.")
+            ids = self._encode(model, request)
+            sampler = Sampler(request.sampling, model.info.vocab_size, secrets.randbits(63))
+            sequence = Sequence(request_id, ids, len(ids), request.sampling)
+            answer = Answer(
+                sequence, sampler, model.tokenizer, on_event, model.plan.max_ctx, submitted
+            )
+            model.scheduler.add(sequence)
+        except Exception as error:
+            if not isinstance(error, EngineError):
+                log.exception("A request could not be prepared")
+            on_event(Failed(request_id, _as_engine_error(error), Usage()))
+            return
+        self._answers[request_id] = answer
+        answer.nothing_wanted()
+        self._retire(answer)
+
+    @staticmethod
+    def _encode(model: LoadedModel, request: Request) -> list[int]:
+        given = [x for x in (request.messages, request.text, request.ids) if x is not None]
+        if len(given) != 1:
+            raise BadRequest(
+                f"A request needs one of messages, text and ids; found {len(given)} of them."
+            )
+        if request.messages is not None:
+            ids = model.template.encode(
+                request.messages, request.tools, True, **request.template_kwargs
+            )
+        elif request.text is not None:
+            ids = model.tokenizer.encode(request.text)
+        else:
+            ids = list(request.ids or ())
+        check_ids(ids, model.ops.shape.n_vocab)
+        return ids
+
+    def _sampler(self, sequence: Sequence) -> Sampler:
+        return self._answers[sequence.request_id].sampler
+
+    def _cancel(self, request_id: int) -> None:
+        if (answer := self._answers.get(request_id)) is not None:
+            answer.cancel()
+            self._retire(answer)
+
+    def _fail(self, request_id: int, error: Exception) -> None:
+        answer = self._answers[request_id]
+        answer.fail(_as_engine_error(error))
+        self._retire(answer)
+
+    def _retire(self, answer: Answer) -> None:
+        """Forget an answer that has ended, and give back its pages."""
+        request_id = answer.sequence.request_id
+        if not answer.ended or self._answers.pop(request_id, None) is None:
+            return
+        assert self._model is not None
+        scheduler = self._model.scheduler
+        scheduler.remove(answer.sequence)
+        self._meter.set(
+            running=len(scheduler.running),
+            queued=len(scheduler.waiting),
+            pages_used=scheduler.pool.n_used,
+        )
+
+    def _swap(self, model: LoadedModel | None) -> None:
+        for answer in list(self._answers.values()):
+            answer.cancel()
+            self._retire(answer)
+        former, self._model = self._model, model
+        if former is not None:
+            former.close()
+        self._meter.reset()
+        self._memory_at = 0.0
+        if model is not None:
+            self._meter.set(context_max=model.plan.max_ctx, pages_total=model.plan.n_pages)
+
+    # Between threads
+
+    def _post(self, command: Callable[[], None]) -> None:
+        with self._wake:
+            self._inbox.append(command)
+            self._wake.notify_all()
+
+    def _call(self, command: Callable[[], None]) -> None:
+        """Run a command on the serving thread and wait for it; here, when nothing serves."""
+        if self._serving is None or not self._serving.is_alive():
+            command()
+            return
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                command()
+            finally:
+                done.set()
+
+        self._post(run)
+        while not done.wait(0.1):
+            if not self._serving.is_alive():
+                raise BadRequest("The engine was closed.")
+
+    def _refuse_closed(self) -> None:
+        if self._closing:
+            raise BadRequest("The engine is closed.")
+
+    def _memory_parts(self) -> tuple[MemoryPart, ...]:
+        """Owners of this PC's memory; they sum to all of it."""
+        model = self._model
+        cpu = devices()[0]
+        owned = model.ops.memory() if model else {}
+        titles = {"model": "Model", "kv": "Conversation", "work": "Work space"}
+        parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]
+        free = cpu.memory_free
+        other = max(0, cpu.memory_total - free - sum(p.bytes for p in parts))
+        return (
+            MemoryPart("other", "Other programs", other),
+            *parts,
+            MemoryPart("free", "Free", free),
+        )
+
+
+def _as_engine_error(error: Exception) -> EngineError:
+    if isinstance(error, EngineError):
+        return error
+    return KernelError(
+        f"The step failed in a way that was not foreseen ({type(error).__name__}: {error})."
+        " The log has the details; please report it."
+    )

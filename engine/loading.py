@@ -1,0 +1,180 @@
+"""From a file to a model that is ready to run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence as Seq
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import cards, placement
+from engine.chat import ChatTemplate
+from engine.config import EngineConfig, Plan
+from engine.devices import devices
+from engine.errors import BadRequest, LoadCancelled, ModelFileError, OutOfMemory
+from engine.gguf import ModelFile, open_model
+from engine.library import refuse_unless_chat_model
+from engine.models.base import model_of
+from engine.ops.base import Limits, Ops, StepInput
+from engine.pages import PagePool
+from engine.runner import Runner
+from engine.scheduler import Scheduler
+from engine.tokenizer import Tokenizer
+from engine.types import LoadProgress, ModelInfo
+from engine.weights import load_weights
+
+OnProgress = Callable[[LoadProgress], None]
+
+
+@dataclass(slots=True, eq=False)
+class LoadedModel:
+    """A model with its device buffers; `close` frees them."""
+
+    info: ModelInfo
+    plan: Plan
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    ops: Ops
+    runner: Runner
+    scheduler: Scheduler
+
+    def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
+        """Logits of every position of `ids`, in pieces (n, n_vocab).
+
+        Only while nothing is being generated. Raises `BadRequest` for ids that the model has not, or
+        more of them than the context holds.
+        """
+        check_ids(ids, self.ops.shape.n_vocab)
+        if len(ids) > self.plan.max_ctx:
+            raise BadRequest(
+                f"The text has {len(ids):,} tokens and the context holds {self.plan.max_ctx:,}."
+            )
+        return self.runner.logits(ids)
+
+    def close(self) -> None:
+        """Free all memory of the model."""
+        self.ops.close()
+
+
+def check_ids(ids: Seq[int], n_vocab: int) -> None:
+    """Refuse ids outside the vocabulary, and an empty prompt."""
+    if not len(ids):
+        raise BadRequest("The prompt is empty; expected at least one token.")
+    for token in ids:
+        if not 0 <= token < n_vocab:
+            raise BadRequest(f"Token id {token} is outside the vocabulary of {n_vocab:,}.")
+
+
+def load_model(
+    path: Path,
+    config: EngineConfig | None = None,
+    on_progress: OnProgress | None = None,
+    cancel: threading.Event | None = None,
+) -> LoadedModel:
+    """Open, check, place and upload a model; nothing is kept when it fails.
+
+    Raises `ModelFileError`, `UnsupportedModel`, `OutOfMemory`, `BadRequest` or `LoadCancelled`.
+    """
+    config = config or EngineConfig()
+    with open_model(path) as file:
+        refuse_unless_chat_model(file)
+        model = model_of(file.architecture)
+        cfg = model.read_config(file)
+        plan = placement.resolve(config, file, devices())
+        tokenizer = Tokenizer.from_gguf(file.meta)
+        if tokenizer.vocab_size > cfg.n_vocab:
+            raise ModelFileError(
+                f"The tokenizer has {tokenizer.vocab_size:,} tokens and the model {cfg.n_vocab:,};"
+                " the file is put together from parts that do not fit."
+            )
+        template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
+        ops = _make_ops(plan)
+        try:
+            weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
+            limits = Limits(
+                rows=plan.prefill_chunk + plan.max_concurrency,
+                sequences=plan.max_concurrency,
+                pages=plan.n_pages,
+                page_tokens=plan.page_tokens,
+                pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+            )
+            ops.allocate(cfg.shape, limits)
+            with ops.recording():
+                model.forward(ops, weights, cfg)
+            _warm_up(ops, on_progress, cancel)
+        except MemoryError as error:
+            ops.close()
+            raise OutOfMemory(
+                f"Memory ran out while {path.name} was loaded: {error or 'no more to be had'}."
+                " Close other programs, or choose a smaller model or context."
+            ) from error
+        except BaseException:
+            ops.close()
+            raise
+        return LoadedModel(
+            info=_info(file, plan, tokenizer, template, cfg.n_vocab),
+            plan=plan,
+            tokenizer=tokenizer,
+            template=template,
+            ops=ops,
+            runner=Runner(ops, limits, cfg.n_layers),
+            scheduler=Scheduler(
+                PagePool(plan.n_pages, plan.page_tokens),
+                plan.max_concurrency,
+                plan.prefill_chunk,
+                plan.max_ctx,
+            ),
+        )
+
+
+def _make_ops(plan: Plan) -> Ops:
+    from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
+
+    return CpuOps(plan.threads, plan.precision)
+
+
+def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:
+    """Run one token, so that compiling kernels is part of the load and not of the first answer."""
+    if cancel is not None and cancel.is_set():
+        raise LoadCancelled("The load was stopped.")
+    if on_progress is not None:
+        on_progress(LoadProgress("warming up", 0, 1))
+    zero = np.zeros(1, dtype=np.int32)
+    ops.run(StepInput(zero, zero, zero, zero[None, :], zero))
+    if on_progress is not None:
+        on_progress(LoadProgress("warming up", 1, 1))
+
+
+def _template_file(plan: Plan) -> str | None:
+    if plan.chat_template_file is None:
+        return None
+    try:
+        return Path(plan.chat_template_file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(
+            f"The chat template {plan.chat_template_file} cannot be read: {error}."
+        ) from error
+
+
+def _info(
+    file: ModelFile, plan: Plan, tokenizer: Tokenizer, template: ChatTemplate, n_vocab: int
+) -> ModelInfo:
+    warnings = (*plan.notes, *tokenizer.warnings)
+    if not template.exists:
+        warnings += ("The file has no chat template; a common one is used.",)
+    return ModelInfo(
+        path=file.path,
+        name=file.name,
+        architecture=file.architecture,
+        quant=file.quant,
+        n_params=file.n_params,
+        file_bytes=file.file_bytes,
+        max_ctx=plan.max_ctx,
+        vocab_size=n_vocab,
+        has_chat_template=template.exists,
+        sampling=cards.sampling_defaults(file.meta),
+        warnings=warnings,
+    )
