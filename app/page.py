@@ -1,0 +1,98 @@
+"""What a page of the window is, and what every page is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QWidget
+
+from app.controller import EngineController
+from app.settings import Settings
+
+
+class Actions(QObject):
+    """The actions that the command palette and the key map (F1) list.
+
+    Signals:
+        changed: an action was added or went away with its page.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._actions: list[QAction] = []
+
+    def add(self, action: QAction) -> QAction:
+        """List an action under its text; its shortcut is shown beside it."""
+        self._actions.append(action)
+        action.destroyed.connect(self._forget)
+        self.changed.emit()
+        return action
+
+    def all(self) -> list[QAction]:
+        """The listed actions, in the order of their adding."""
+        return list(self._actions)
+
+    def _forget(self) -> None:
+        import shiboken6
+
+        self._actions = [a for a in self._actions if shiboken6.isValid(a)]
+        self.changed.emit()
+
+
+@dataclass
+class Services:
+    """What pages share; `navigate`, `toast`, `toast_undo` and `open_paths` are set by the window.
+
+    navigate(page, **kw): show a page; `kw` go to its `open(**kw)`.
+    toast(text), toast_undo(text, undo): a short notice, the second with an Undo button.
+    open_paths(paths): files or folders that were dropped, picked or handed over by a second launch.
+    status(text, icon=""): the right end of the status strip, "" clears it.
+    """
+
+    controller: EngineController
+    settings: Settings
+    chat_store: Path
+    library: Any = None
+    actions: Actions = field(default_factory=Actions)
+    navigate: Callable[..., None] = lambda page, **kw: None
+    toast: Callable[[str], None] = lambda text: None
+    toast_undo: Callable[[str, Callable[[], None]], None] = lambda text, undo: None
+    open_paths: Callable[[list[Path]], None] = lambda paths: None
+    status: Callable[..., None] = lambda text, icon="": None
+
+
+class Page(QWidget):
+    """One page in the window's centre, built on first visit.
+
+    The header (52 px, `theme().size("header")`, QFrame with kind "header") belongs to the page.
+    Subclasses set `title` and `icon` and override what they need.
+    """
+
+    title = ""
+    icon = ""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.services = services
+
+    def focus_first(self) -> None:
+        """Put the keyboard focus where the user will start."""
+        self.setFocus()
+
+    def inspector(self) -> QWidget | None:
+        """The widget for the right pane, made once; None hides the pane."""
+        return None
+
+    def open(self, **kw: Any) -> None:
+        """Go to something in the page; what, the page says."""
+
+    def can_close(self) -> bool:
+        """Save what is not saved yet; called before the window closes, with 1 s at most."""
+        return True

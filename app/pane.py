@@ -1,0 +1,116 @@
+"""The right pane: a page's inspector under a header, foldable to a strip of 48 px."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QSize, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.theme import theme
+from app.widgets import IconButton, label
+
+STRIP = 48
+LEAST, MOST = 264, 560
+
+
+class Pane(QFrame):
+    """Holds inspectors; the header shows their `windowTitle()` and, if set, their `header_tools`.
+
+    Signals:
+        toggle_wanted: the fold button was pressed.
+    """
+
+    toggle_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "pane")
+        self.wanted_width = theme().size("inspector")
+        self._folded = False
+        self._narrow = False
+        self._button = IconButton("panel", self.tr("Fold the pane"))
+        self._button.clicked.connect(self.toggle_wanted)
+        self._title = label("", "section")
+        self._tools = QHBoxLayout()
+        self._tools.setContentsMargins(0, 0, 0, 0)
+        self._header = QFrame()
+        self._header.setProperty("kind", "header")
+        row = QHBoxLayout(self._header)
+        row.setContentsMargins(16, 0, 7, 0)
+        row.setSpacing(4)
+        row.addWidget(self._title)
+        row.addStretch(1)
+        row.addLayout(self._tools)
+        row.addWidget(self._button)
+        self._stack = QStackedWidget()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._header)
+        column.addWidget(self._stack, 1)
+        column.addStretch(0)
+        theme().changed.connect(self._fit)
+        self._fit()
+        self.hide()
+
+    @property
+    def folded(self) -> bool:
+        """Whether only the strip shows."""
+        return self._folded
+
+    def show_inspector(self, widget: QWidget | None) -> None:
+        """Show a page's inspector; None hides the pane."""
+        self.setVisible(widget is not None)
+        if widget is None:
+            return
+        if self._stack.indexOf(widget) < 0:
+            self._stack.addWidget(widget)
+            widget.windowTitleChanged.connect(self._on_title)
+            tools = getattr(widget, "header_tools", None)
+            if isinstance(tools, QWidget):
+                self._tools.addWidget(tools)
+        self._stack.setCurrentWidget(widget)
+        self._show_header()
+
+    def set_folded(self, folded: bool) -> None:
+        """Fold to the strip, or unfold."""
+        self._folded = folded
+        self._stack.setVisible(not folded)
+        self._show_header()
+        self._fit()
+
+    def set_narrow(self, narrow: bool) -> None:
+        """The window became narrow or wide: fold, or give back what was there."""
+        self._narrow = narrow
+        self.set_folded(narrow)
+
+    def focus_first(self) -> None:
+        """Focus the first thing in the pane."""
+        self._button.setFocus() if self._folded else self._stack.currentWidget().setFocus()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.LanguageChange:
+            self._show_header()
+        super().changeEvent(event)
+
+    def sizeHint(self) -> QSize:
+        return QSize(STRIP if self._folded else self.wanted_width, 400)
+
+    def _on_title(self) -> None:
+        self._show_header()
+
+    def _show_header(self) -> None:
+        widget = self._stack.currentWidget()
+        self._title.setText(widget.windowTitle() if widget is not None else "")
+        self._title.setVisible(not self._folded)
+        for i in range(self._tools.count()):
+            tool = self._tools.itemAt(i).widget()
+            mine = getattr(widget, "header_tools", None)
+            tool.setVisible(tool is mine and not self._folded)
+        self._button.set_name(
+            self.tr("Unfold the pane") if self._folded else self.tr("Fold the pane"), ""
+        )
+
+    def _fit(self) -> None:
+        self._header.setFixedHeight(theme().size("header"))
+        self.setMinimumWidth(STRIP if self._folded else LEAST)
+        self.setMaximumWidth(STRIP if self._folded else MOST)

@@ -1,0 +1,80 @@
+"""The application's settings as a QObject, saved as they change."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
+
+from engine import paths
+from engine.config import AppSettings
+
+log = logging.getLogger(__name__)
+
+SAVE_DELAY_MS = 300
+
+
+class Settings(QObject):
+    """Holds `AppSettings`; changes are saved a moment later, and at `flush`.
+
+    Signals:
+        changed: a value changed.
+        save_failed: the settings cannot be saved (once); carries the reason.
+    """
+
+    changed = Signal()
+    save_failed = Signal(str)
+
+    def __init__(self, value: AppSettings | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.value = value or AppSettings()
+        self._dirty = False
+        self._told = False
+        self._timer = QTimer(self, interval=SAVE_DELAY_MS, singleShot=True)
+        self._timer.timeout.connect(self.flush)
+
+    def update(self, **changes: Any) -> None:
+        """Change values by field name; raises `BadRequest` for one outside its bounds."""
+        value = dataclasses.replace(self.value, **changes)
+        if value == self.value:
+            return
+        self.value = value
+        self._dirty = True
+        self._timer.start()
+        self.changed.emit()
+
+    @Slot()
+    def flush(self) -> None:
+        """Save now what is not saved yet."""
+        if not self._dirty:
+            return
+        self._dirty = False
+        try:
+            from engine import settings_store
+
+            settings_store.save(self.value)
+        except Exception as error:
+            log.exception("Saving the settings failed.")
+            if not self._told:
+                self._told = True
+                self.save_failed.emit(str(error))
+
+
+def load_settings() -> tuple[Settings, str | None]:
+    """The saved settings and what was wrong with them, if anything."""
+    try:
+        from engine import settings_store
+
+        value, problem = settings_store.load()
+    except Exception as error:
+        log.exception("Reading the settings failed.")
+        return Settings(), str(error)
+    return Settings(value), problem
+
+
+def window_state() -> QSettings:
+    """Where sizes and places of the window are kept; losing it loses nothing else."""
+    file = paths.settings_file().with_name("window.ini")
+    return QSettings(str(file), QSettings.Format.IniFormat)

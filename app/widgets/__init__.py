@@ -1,0 +1,26 @@
+"""The parts that pages are built of."""
+
+from app.widgets.basic import Hairline, IconButton, button, label
+from app.widgets.cards import EmptyState, ErrorCard, Note
+from app.widgets.focusring import FocusRing
+from app.widgets.memorybar import MemoryBar, MemoryKeys, gigabytes
+from app.widgets.progress import ProgressLine
+from app.widgets.switch import Switch
+from app.widgets.toast import Toast
+
+__all__ = [
+    "EmptyState",
+    "ErrorCard",
+    "FocusRing",
+    "Hairline",
+    "IconButton",
+    "MemoryBar",
+    "MemoryKeys",
+    "Note",
+    "ProgressLine",
+    "Switch",
+    "Toast",
+    "button",
+    "gigabytes",
+    "label",
+]

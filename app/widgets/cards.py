@@ -1,0 +1,151 @@
+"""Notes, empty states and errors: cause, cure and a way past, never colour alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.report import ErrorReport
+from app.theme import theme
+from app.widgets.basic import button, label
+
+NOTE_ICONS = {"good": "fits", "warn": "warn", "bad": "error"}
+
+
+class _Icon(QLabel):
+    """A picture that follows the theme."""
+
+    def __init__(self, name: str, color: str, size: int) -> None:
+        super().__init__()
+        self._what = (name, color, size)
+        self._paint()
+        theme().changed.connect(self._paint)
+
+    def _paint(self) -> None:
+        self.setPixmap(theme().pixmap(*self._what, ratio=self.devicePixelRatioF()))
+
+
+class Note(QFrame):
+    """One line with an icon on a soft colour."""
+
+    def __init__(
+        self, kind: Literal["good", "warn", "bad"], text: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._kind = kind
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 8, 12, 8)
+        row.setSpacing(theme().space(2))
+        row.addWidget(_Icon(NOTE_ICONS[kind], f"state.{kind}", 16), 0, Qt.AlignmentFlag.AlignTop)
+        self._text = label(text, "", wrap=True)
+        row.addWidget(self._text, 1)
+        theme().changed.connect(self.update)
+
+    def set_text(self, text: str) -> None:
+        """Say something else."""
+        self._text.setText(text)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme().color(f"state.{self._kind}Soft"))
+        radius = theme().radius("block")
+        painter.drawRoundedRect(QRectF(self.rect()), radius, radius)
+
+
+class EmptyState(QFrame):
+    """Nothing here: what, why, and at most three buttons (text, action, optional icon)."""
+
+    def __init__(
+        self,
+        title: str,
+        cause: str,
+        buttons: Sequence[
+            tuple[str, Callable[[], object]] | tuple[str, Callable[[], object], str]
+        ] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "card")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(theme().space(1))
+        column.addWidget(label(title, "section", wrap=True))
+        column.addWidget(label(cause, "muted", wrap=True))
+        if buttons:
+            row = QHBoxLayout()
+            row.setSpacing(theme().space(2))
+            for text, action, *icon in buttons:
+                row.addWidget(button(text, action, icon=str(icon[0]) if icon else ""))
+            row.addStretch(1)
+            column.addSpacing(theme().space(2))
+            column.addLayout(row)
+
+
+class ErrorCard(QFrame):
+    """What failed, why with numbers, buttons that fix it, Copy diagnostics, and a way past.
+
+    Signals:
+        dismissed: the user closed the card.
+    """
+
+    dismissed = Signal()
+
+    def __init__(self, report: ErrorReport, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "card")
+        self._report = report
+        self.setAccessibleName(report.title)
+        self.setAccessibleDescription(report.why)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self._head())
+        self._first: QWidget | None = None
+        column.addWidget(self._foot())
+
+    def focus_first(self) -> None:
+        """Put the focus on the first fix."""
+        if self._first is not None:
+            self._first.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _head(self) -> QHBoxLayout:
+        words = QVBoxLayout()
+        words.setSpacing(theme().space(1))
+        words.addWidget(label(self._report.title, "lead", wrap=True))
+        why = label(self._report.why, "muted", wrap=True)
+        why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        words.addWidget(why)
+        head = QHBoxLayout()
+        head.setContentsMargins(24, 20, 24, 16)
+        head.setSpacing(theme().space(3))
+        head.addWidget(_Icon("error", "state.bad", 20), 0, Qt.AlignmentFlag.AlignTop)
+        head.addLayout(words, 1)
+        return head
+
+    def _foot(self) -> QFrame:
+        foot = QFrame()
+        foot.setProperty("kind", "foot")
+        row = QHBoxLayout(foot)
+        row.setContentsMargins(24, 12, 16, 12)
+        row.setSpacing(theme().space(2))
+        for i, (text, action) in enumerate(self._report.fixes):
+            fix = button(text, action, kind="plain" if i else "main")
+            self._first = self._first or fix
+            row.addWidget(fix)
+        row.addStretch(1)
+        row.addWidget(button(self.tr("Copy diagnostics"), self._copy, kind="quiet", icon="copy"))
+        close = button(self.tr("Close"))
+        close.clicked.connect(self.dismissed)
+        row.addWidget(close)
+        self._first = self._first or close
+        return foot
+
+    def _copy(self) -> None:
+        report = self._report
+        QGuiApplication.clipboard().setText(f"{report.title}\n{report.why}\n\n{report.details}")

@@ -1,0 +1,96 @@
+"""The focus ring: one overlay per window, shown for the keyboard only."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
+
+from app.theme import theme
+
+_GAP = 2
+_MOVES = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Hide, QEvent.Type.Show)
+
+
+class FocusRing(QWidget):
+    """Draws a ring 2 px outside of the focused widget of one window.
+
+    A widget may set the properties "ringRadius" (px) and "focusRing" (False: it shows focus itself).
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._target: QWidget | None = None
+        self._watched: list[QWidget] = []
+        self._keyboard = False
+        self.hide()
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.focusChanged.connect(self._on_focus)
+        theme().changed.connect(self.update)
+
+    def watch(self) -> None:
+        """Begin to tell keyboard from mouse; call once the window has a native handle."""
+        handle = self.window().windowHandle()
+        if handle is not None:
+            handle.installEventFilter(self)
+
+    def by_keyboard(self) -> None:
+        """The next focus change comes from a shortcut: show it."""
+        self._keyboard = True
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        kind = event.type()
+        if kind == QEvent.Type.MouseButtonPress:
+            self._keyboard = False
+            self._follow(None)
+        elif kind == QEvent.Type.KeyPress:
+            self._keyboard = True
+        elif kind in _MOVES and watched in self._watched:
+            self._place()
+        return False
+
+    def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
+        shown = now is not None and self._keyboard and now.window() is self.window()
+        if shown and now is not None and now.property("focusRing") is False:
+            shown = False
+        self._follow(now if shown else None)
+
+    def _follow(self, target: QWidget | None) -> None:
+        for widget in self._watched:
+            widget.removeEventFilter(self)
+        self._watched = []
+        self._target = target
+        widget = target
+        while widget is not None and widget is not self.window():
+            widget.installEventFilter(self)
+            self._watched.append(widget)
+            widget = widget.parentWidget()
+        self._place()
+
+    def _place(self) -> None:
+        target = self._target
+        if target is None or not target.isVisible():
+            self.hide()
+            return
+        gap = 0 if isinstance(target, QAbstractItemView) else _GAP + theme().size("focusRing")
+        rect = QRect(target.mapTo(self.window(), QPoint(0, 0)), target.size())
+        self.setGeometry(rect.adjusted(-gap, -gap, gap, gap))
+        self.show()
+        self.raise_()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._target is None:
+            return
+        width = theme().size("focusRing")
+        radius = self._target.property("ringRadius") or theme().radius("control") + _GAP
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme().color("accent.base"), width))
+        half = width / 2
+        painter.drawRoundedRect(
+            QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius
+        )

@@ -1,0 +1,195 @@
+"""The memory bar: who owns how much, always in the same order, hue and pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QLocale, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+
+from app.theme import theme
+from app.widgets.basic import label
+from engine.types import MemoryPart
+
+ORDER = ("other", "model", "draft", "kv", "work", "free", "reserve")
+
+
+def gigabytes(size: float, unit: bool = True) -> str:
+    """Bytes as a number people read: GB (2^30) with one decimal, MB (2^20) below 0.1 GB."""
+    locale = QLocale()
+    if size >= 0.1 * 2**30 or size == 0:
+        number, name = locale.toString(size / 2**30, "f", 1), "GB"
+    else:
+        number, name = locale.toString(size / 2**20, "f", 0), "MB"
+    return f"{number} {name}" if unit or name == "MB" else number
+
+
+def in_order(parts: Sequence[MemoryPart]) -> list[MemoryPart]:
+    """Parts in the bar's order, unknown kinds taken as "work"."""
+    known = [p if p.kind in ORDER else MemoryPart("work", p.title, p.bytes) for p in parts]
+    return sorted(known, key=lambda p: ORDER.index(p.kind))
+
+
+def paint_fill(painter: QPainter, rect: QRectF, kind: str, thin: bool) -> None:
+    """One block's fill: soft with a strong top edge, or strong when thin; hatches are a second sign."""
+    look = theme()
+    if kind in ("free", "reserve"):
+        painter.fillRect(rect, look.color("surface.field"))
+        if kind == "reserve":
+            painter.fillRect(rect, _hatch("line.control", "diagonal", 8))
+        return
+    if thin:
+        painter.fillRect(rect, look.color(f"plot.{kind}"))
+    else:
+        painter.fillRect(rect, look.color(f"plot.{kind}Soft"))
+    if kind == "draft":
+        painter.fillRect(rect, _hatch("plot.draftMid" if not thin else "surface.bg", "diagonal", 6))
+    elif kind == "other":
+        painter.fillRect(rect, _hatch("plot.other" if not thin else "surface.bg", "vertical", 4))
+    if not thin:
+        painter.fillRect(QRectF(rect.x(), rect.y(), rect.width(), 3), look.color(f"plot.{kind}"))
+
+
+def _hatch(token: str, way: str, pitch: int) -> QBrush:
+    look = theme()
+    tile = QPixmap(pitch, pitch)
+    tile.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(tile)
+    painter.setPen(QPen(look.color(token), 1))
+    if way == "vertical":
+        painter.drawLine(1, 0, 1, pitch)
+    else:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for shift in (-pitch, 0, pitch):
+            painter.drawLine(shift, pitch, shift + pitch, 0)
+    painter.end()
+    return QBrush(tile)
+
+
+class MemoryBar(QWidget):
+    """A bar of `MemoryPart`s; with `capacity` less than their sum it runs past a line at the end."""
+
+    def __init__(
+        self,
+        parts: Sequence[MemoryPart] = (),
+        thin: bool = False,
+        capacity: int | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._thin = thin
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.set_parts(parts, capacity)
+        theme().changed.connect(self.update)
+
+    def set_parts(self, parts: Sequence[MemoryPart], capacity: int | None = None) -> None:
+        """Show these parts of `capacity` bytes (by default their sum)."""
+        self._parts = in_order(parts)
+        self._capacity = capacity
+        self.setAccessibleName(", ".join(f"{p.title} {gigabytes(p.bytes)}" for p in self._parts))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, theme().size("memoryBarThin" if self._thin else "memoryBar"))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        look = theme()
+        painter = QPainter(self)
+        inner = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+        painter.fillRect(inner, look.color("surface.field"))
+        total = max(sum(p.bytes for p in self._parts), self._capacity or 0)
+        x = inner.x()
+        painter.setFont(look.font("small"))
+        for part in self._parts:
+            width = inner.width() * part.bytes / total if total else 0
+            rect = QRectF(x, inner.y(), width, inner.height())
+            paint_fill(painter, rect, part.kind, self._thin)
+            if not self._thin:
+                self._paint_label(painter, rect, part)
+            x += width
+            if width >= 2:
+                painter.fillRect(
+                    QRectF(x - 1, inner.y(), 1, inner.height()), look.color("surface.bg")
+                )
+        painter.setPen(QPen(look.color("line.strong"), 1))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2)
+
+    def _paint_label(self, painter: QPainter, rect: QRectF, part: MemoryPart) -> None:
+        look = theme()
+        number = gigabytes(part.bytes, unit=False)
+        metrics = painter.fontMetrics()
+        name_width = metrics.horizontalAdvance(part.title)
+        number_width = metrics.horizontalAdvance(number)
+        inside = rect.adjusted(8, 3, -6, 0)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        if part.kind == "reserve" or inside.width() < number_width:
+            return
+        if inside.width() >= name_width + 8 + number_width:
+            painter.setPen(look.color("text.primary"))
+            painter.drawText(inside, flags, part.title)
+            inside.setX(inside.x() + name_width + 8)
+            painter.setPen(look.color("text.muted"))
+        else:
+            painter.setPen(look.color("text.primary"))
+        painter.drawText(inside, flags, number)
+
+
+class _Key(QWidget):
+    """A 10-px square in a block's fill."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+        self.setFixedSize(10, 10)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        paint_fill(painter, QRectF(self.rect()), self._kind, thin=True)
+        if self._kind in ("free", "reserve"):
+            painter.setPen(QPen(theme().color("line.control"), 1))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+
+class MemoryKeys(QWidget):
+    """The keys below a memory bar: square, title, number; `columns` beside each other."""
+
+    def __init__(
+        self, parts: Sequence[MemoryPart] = (), columns: int = 2, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._columns = columns
+        self._shown: list[tuple[str, str]] = []
+        self._numbers: list[QWidget] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme().space(2))
+        self._grid.setVerticalSpacing(theme().space(1))
+        self.set_parts(parts)
+
+    def set_parts(self, parts: Sequence[MemoryPart]) -> None:
+        """Show these parts; only numbers change while the owners stay the same."""
+        parts = in_order(parts)
+        owners = [(p.kind, p.title) for p in parts]
+        if owners != self._shown:
+            self._rebuild(parts)
+            self._shown = owners
+        for shown, part in zip(self._numbers, parts, strict=True):
+            shown.setText(gigabytes(part.bytes))  # type: ignore[attr-defined]
+
+    def _rebuild(self, parts: Sequence[MemoryPart]) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.deleteLater()
+        self._numbers = []
+        for i, part in enumerate(parts):
+            row, column = divmod(i, self._columns)
+            number = label("", "small")
+            number.setAlignment(Qt.AlignmentFlag.AlignRight)
+            self._grid.addWidget(_Key(part.kind), row, column * 4)
+            self._grid.addWidget(label(part.title, "small"), row, column * 4 + 1)
+            self._grid.addWidget(number, row, column * 4 + 2)
+            self._grid.setColumnStretch(column * 4 + 1, 1)
+            if column + 1 < self._columns:
+                self._grid.setColumnMinimumWidth(column * 4 + 3, theme().space(4))
+            self._numbers.append(number)

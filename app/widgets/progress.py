@@ -1,0 +1,40 @@
+"""A progress line: four pixels high, always with numbers."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from app.theme import theme
+from app.widgets.basic import label
+
+
+class ProgressLine(QWidget):
+    """A thin bar with a text left and right above it."""
+
+    def __init__(self, name: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._left = label(name, "small")
+        self._right = label("", "small")
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setRange(0, 1000)
+        self._bar.setAccessibleName(name)
+        words = QHBoxLayout()
+        words.addWidget(self._left)
+        words.addStretch(1)
+        words.addWidget(self._right)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme().space(1))
+        column.addLayout(words)
+        column.addWidget(self._bar)
+
+    def set_progress(self, done: float, total: float, left: str = "", right: str = "") -> None:
+        """Show `done` of `total`; `left` names the stage, `right` holds the numbers."""
+        share = min(max(done / total, 0.0), 1.0) if total > 0 else 0.0
+        self._bar.setValue(round(share * 1000))
+        if left:
+            self._left.setText(left)
+            self._bar.setAccessibleName(left)
+        self._right.setText(right)
+        self._bar.setAccessibleDescription(right)

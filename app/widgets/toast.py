@@ -1,0 +1,63 @@
+"""A short notice at the bottom of the window, with Undo where there is something to undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QTimer, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+
+from app.theme import theme
+from app.widgets.basic import button, label
+
+STAY_MS = 8000
+
+
+class Toast(QFrame):
+    """One notice at a time; a new one takes the place of the old one."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.setProperty("kind", "toast")
+        self._text = label("")
+        self._button = button(self.tr("Undo"))
+        self._button.clicked.connect(self._on_undo)
+        self._undo: Callable[[], None] | None = None
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 8, 8, 8)
+        row.setSpacing(theme().space(4))
+        row.addWidget(self._text)
+        row.addWidget(self._button)
+        self._timer = QTimer(self, singleShot=True, interval=STAY_MS)
+        self._timer.timeout.connect(self.hide)
+        window.installEventFilter(self)
+        self.hide()
+
+    def say(self, text: str, undo: Callable[[], None] | None = None) -> None:
+        """Show a text for some seconds; with `undo` a button calls it."""
+        self._undo = undo
+        self._text.setText(text)
+        self._button.setVisible(undo is not None)
+        self.setAccessibleName(text)
+        self._place()
+        self.show()
+        self.raise_()
+        self._timer.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self._place()
+        return False
+
+    def _place(self) -> None:
+        self.adjustSize()
+        window = self.window()
+        x = (window.width() - self.width()) // 2
+        self.move(x, window.height() - self.height() - theme().size("status") - theme().space(6))
+
+    @Slot()
+    def _on_undo(self) -> None:
+        undo, self._undo = self._undo, None
+        self.hide()
+        if undo is not None:
+            undo()
