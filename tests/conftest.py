@@ -1,0 +1,53 @@
+"""What all tests share: Qt without a screen, and user folders of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import demo
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+# Looked up before the user's folders are put out of reach.
+_DEMO = demo.path()
+
+_HOME = Path(tempfile.mkdtemp(prefix="lucebox-tests-"))
+_FOLDERS = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+
+for _name in _FOLDERS:
+    os.environ[_name] = str(_HOME / _name.lower())
+os.environ["HOME"] = os.environ["USERPROFILE"] = str(_HOME)
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+
+def pytest_unconfigure() -> None:
+    """Remove the folders that this run made."""
+    shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def user_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Fresh data, settings, cache and log folders for each test; returns their parent."""
+    home = tmp_path / "user"
+    for name in _FOLDERS:
+        monkeypatch.setenv(name, str(home / name.lower()))
+    yield home
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """The folder of small test files."""
+    return FIXTURES
+
+
+@pytest.fixture(scope="session")
+def demo_model() -> Path:
+    """The demo model's file, which `./test` installs."""
+    assert _DEMO, "The demo model is missing; ./test installs it."
+    return _DEMO
