@@ -161,9 +161,11 @@ def run_logged(command: list[str], purpose: str) -> None:
     if counting:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
     if process.returncode:
-        errors = [text for text in said if text.startswith("ERROR")] or said[-1:]
+        reason = next((text for text in said if text.startswith("ERROR: ")), (said or [""])[-1])
+        if any(text.startswith("WARNING: Retrying") for text in said):
+            reason = "the package registry could not be reached"
         raise SetupError(
-            f"Could not {purpose}: {' '.join(errors[-2:]) or 'no reason was given'}\n"
+            f"Could not {purpose}: {reason.removeprefix('ERROR: ') or 'no reason was given'}.\n"
             f"The whole report is in {LOG}. Check the connection and the free disk space, "
             "then run this again."
         )

@@ -71,9 +71,14 @@ def install_line(names: list[str]) -> str:
 def apt_install(line: str) -> None:
     """Run the Debian line; a failure shows up in the check that follows."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": environment}
-    subprocess.run(["apt-get", "update", "-qq"], **quiet)  # type: ignore[call-overload]
-    subprocess.run([*line.split(), "-qq"], **quiet)  # type: ignore[call-overload]
+    for command in ("apt-get update -qq", line):
+        subprocess.run(
+            command.split(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
 
 
 def main() -> int:

@@ -39,8 +39,8 @@ elif ! python=$(find_python); then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "Installing Python." >&2
         export DEBIAN_FRONTEND=noninteractive
-        apt-get update -qq </dev/null >/dev/null
-        apt-get install -y -qq --no-install-recommends python3 python3-venv </dev/null >/dev/null
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+            python3 python3-venv; } </dev/null >/dev/null 2>&1 || true
     fi
     python=$(find_python) || no_python
 fi
