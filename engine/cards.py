@@ -30,7 +30,7 @@ def stem(name: str) -> str:
 
 
 def read_card(meta: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
-    """The card whose file is named like the model, its base name and size, its base name or its architecture."""
+    """The card named like the model, its base name and size, its base name or its architecture."""
     folder = folder or resources_dir() / "cards"
     for name in _names(meta):
         path = folder / f"{name}.json"

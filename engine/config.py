@@ -75,25 +75,49 @@ class EngineConfig:
 
     device: str = setting("cpu", "Device", "Where the model runs.", flag="--device")
     threads: int | None = setting(
-        None, "CPU threads", "Threads for computing; by default one for each physical core.",
-        low=1, high=1024, step=1, flag="--threads",
+        None,
+        "CPU threads",
+        "Threads for computing; by default one for each physical core.",
+        low=1,
+        high=1024,
+        step=1,
+        flag="--threads",
     )
     precision: Precision = setting(
-        Precision.FAST, "Precision",
+        Precision.FAST,
+        "Precision",
         "fast rounds activations to 8 bits; exact computes in 32-bit floats and is slower.",
-        choices=("fast", "exact"), flag="--precision",
+        choices=("fast", "exact"),
+        flag="--precision",
     )
     max_ctx: int | None = setting(
-        None, "Context", "Most tokens that one conversation may hold; by default the model's own.",
-        unit="tokens", low=64, high=16_777_216, step=64, flag="--max-ctx",
+        None,
+        "Context",
+        "Most tokens that one conversation may hold; by default the model's own.",
+        unit="tokens",
+        low=64,
+        high=16_777_216,
+        step=64,
+        flag="--max-ctx",
     )
     max_concurrency: int = setting(
-        4, "Sequences at once", "How many requests are worked on together.",
-        low=1, high=256, step=1, flag="--max-concurrency",
+        4,
+        "Sequences at once",
+        "How many requests are worked on together.",
+        low=1,
+        high=256,
+        step=1,
+        flag="--max-concurrency",
     )
     prefill_chunk: int = setting(
-        512, "Prompt chunk", "Tokens of a prompt that are read in one step.",
-        unit="tokens", low=1, high=8192, step=64, flag="--prefill-chunk",
+        512,
+        "Prompt chunk",
+        "Tokens of a prompt that are read in one step.",
+        unit="tokens",
+        low=1,
+        high=8192,
+        step=64,
+        flag="--prefill-chunk",
     )
     chat_template_file: str | None = setting(
         None, "Chat template", "A jinja file used in place of the model's own template.",
@@ -109,44 +133,95 @@ class SamplingParams:
     """How tokens are chosen and when to stop. Neutral values switch a part off."""
 
     temperature: float = setting(
-        0.8, "Temperature", "0 always takes the likeliest token; higher is more varied.",
-        low=0.0, high=5.0, step=0.05, flag="--temperature",
+        0.8,
+        "Temperature",
+        "0 always takes the likeliest token; higher is more varied.",
+        low=0.0,
+        high=5.0,
+        step=0.05,
+        flag="--temperature",
     )
     top_k: int = setting(
-        40, "Top K", "Keep the K likeliest tokens; 0 keeps all.", low=0, high=1_000_000, step=1,
+        40,
+        "Top K",
+        "Keep the K likeliest tokens; 0 keeps all.",
+        low=0,
+        high=1_000_000,
+        step=1,
         flag="--top-k",
     )
     top_p: float = setting(
-        0.95, "Top P", "Keep the likeliest tokens up to this total probability; 1 keeps all.",
-        low=0.0, high=1.0, step=0.01, flag="--top-p",
+        0.95,
+        "Top P",
+        "Keep the likeliest tokens up to this total probability; 1 keeps all.",
+        low=0.0,
+        high=1.0,
+        step=0.01,
+        flag="--top-p",
     )
     min_p: float = setting(
-        0.05, "Min P", "Drop tokens less likely than this share of the likeliest; 0 drops none.",
-        low=0.0, high=1.0, step=0.01, flag="--min-p",
+        0.05,
+        "Min P",
+        "Drop tokens less likely than this share of the likeliest; 0 drops none.",
+        low=0.0,
+        high=1.0,
+        step=0.01,
+        flag="--min-p",
     )
     typical_p: float = setting(
-        1.0, "Typical P", "Keep tokens of typical surprise up to this total; 1 keeps all.",
-        low=0.0, high=1.0, step=0.01, flag="--typical-p",
+        1.0,
+        "Typical P",
+        "Keep tokens of typical surprise up to this total; 1 keeps all.",
+        low=0.0,
+        high=1.0,
+        step=0.01,
+        flag="--typical-p",
     )
     repetition_penalty: float = setting(
-        1.0, "Repetition penalty", "Makes tokens that already occurred less likely; 1 is off.",
-        low=0.01, high=10.0, step=0.05, flag="--repetition-penalty",
+        1.0,
+        "Repetition penalty",
+        "Makes tokens that already occurred less likely; 1 is off.",
+        low=0.01,
+        high=10.0,
+        step=0.05,
+        flag="--repetition-penalty",
     )
     presence_penalty: float = setting(
-        0.0, "Presence penalty", "Taken once from each token that occurred; 0 is off.",
-        low=-2.0, high=2.0, step=0.1, flag="--presence-penalty",
+        0.0,
+        "Presence penalty",
+        "Taken once from each token that occurred; 0 is off.",
+        low=-2.0,
+        high=2.0,
+        step=0.1,
+        flag="--presence-penalty",
     )
     frequency_penalty: float = setting(
-        0.0, "Frequency penalty", "Taken for each time that a token occurred; 0 is off.",
-        low=-2.0, high=2.0, step=0.1, flag="--frequency-penalty",
+        0.0,
+        "Frequency penalty",
+        "Taken for each time that a token occurred; 0 is off.",
+        low=-2.0,
+        high=2.0,
+        step=0.1,
+        flag="--frequency-penalty",
     )
     penalty_last_n: int = setting(
-        -1, "Penalty window", "Tokens that the penalties look back over; -1 is the whole text.",
-        unit="tokens", low=-1, high=16_777_216, step=64, flag="--penalty-last-n",
+        -1,
+        "Penalty window",
+        "Tokens that the penalties look back over; -1 is the whole text.",
+        unit="tokens",
+        low=-1,
+        high=16_777_216,
+        step=64,
+        flag="--penalty-last-n",
     )
     seed: int | None = setting(
-        None, "Seed", "Same seed, same text; empty draws a new one each time.",
-        low=0, high=2**63 - 1, step=1, flag="--seed",
+        None,
+        "Seed",
+        "Same seed, same text; empty draws a new one each time.",
+        low=0,
+        high=2**63 - 1,
+        step=1,
+        flag="--seed",
     )
     max_tokens: int | None = setting(
         None, "Answer length", "Most tokens in an answer; empty is up to the context.",
@@ -165,9 +240,13 @@ class AppSettings:
     """What the application and the command line remember between starts."""
 
     models_dir: str | None = setting(
-        None, "Models folder", "Where downloads and copies go; by default in the user's data folder."
+        None,
+        "Models folder",
+        "Where downloads and copies go; by default in the user's data folder.",
     )
-    extra_model_dirs: list[str] = setting([], "Other model folders", "Read in place, never changed.")
+    extra_model_dirs: list[str] = setting(
+        [], "Other model folders", "Read in place, never changed."
+    )
     theme: str = setting(
         "system", "Theme", "Colours of the window.", choices=("system", "light", "dark")
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence as Seq
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Seq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,5 +97,3 @@ class Runner:
             f"The model produced NaN or infinity, first {where}. The file may be damaged, or its numbers"
             " overflow in fast precision: check the file's hash, or load it with --precision exact."
         )
-
-

@@ -71,7 +71,9 @@ class DenseConfig:
         max_ctx = meta_int(meta, f"{arch}.context_length", low=1)
         embd = file.tensors.get("token_embd.weight")
         if embd is None or len(embd.shape) != 2:
-            raise ModelFileError("The file has no matrix token_embd.weight; it is not a whole model.")
+            raise ModelFileError(
+                "The file has no matrix token_embd.weight; it is not a whole model."
+            )
         return cls(
             n_layers=meta_int(meta, f"{arch}.block_count", low=1, high=1024),
             n_embd=n_embd,

@@ -119,5 +119,3 @@ def test_yarn_leaves_fast_pairs_and_divides_slow_ones() -> None:
     factors = yarn_factors(128, 1e6, factor=4.0, original=32768, fast=32.0, slow=1.0)
     assert factors[0] == 1.0 and factors[-1] == 4.0
     assert np.all(np.diff(factors) >= 0)
-
-
