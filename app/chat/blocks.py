@@ -1,0 +1,109 @@
+"""The pieces of a text that is still growing: only its open end is ever read again."""
+
+from __future__ import annotations
+
+import re
+
+from app.chat.markdown import Kind, Markdown, Piece, Span, clean, linked
+
+_FENCED = re.compile(
+    r"^(?P<mark>```+|~~~+)(?P<info>[^\n`]*)\n(?P<code>.*?)(?:^(?P<end>(?P=mark))[ \t]*$\n?|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_PARAGRAPH = re.compile(r"(?:[^\n]|\n(?![ \t]*(?:\n|\Z)))+")
+
+_Found = list[tuple[int, list[Piece]]]
+
+
+class Blocks:
+    """The pieces of a text that may still grow.
+
+    Blocks that nothing behind them can change any more are kept. A paragraph without end is cut at
+    `LONGEST` characters, so that reading the open end stays cheap. With `plain`, the text is shown as
+    it was typed, and only fenced code is told apart.
+    """
+
+    LONGEST = 8192
+
+    def __init__(self, plain: bool = False) -> None:
+        self.pieces: list[Piece] = []
+        self._plain = plain
+        self._clear()
+
+    def _clear(self) -> None:
+        self._markdown = Markdown()
+        self._text = ""
+        self._at = 0
+        self._kept = 0
+
+    def update(self, text: str) -> int:
+        """Take the whole text as it is now; returns the index of the first piece that may differ."""
+        if not text.startswith(self._text[: self._at]):
+            self._clear()
+        kept = self._kept
+        self._text = text
+        found = self._read(len(text))
+        while len(text) - self._at > self.LONGEST and found and _endless(found[-1][1]):
+            self._advance(found)
+            if len(text) - self._at <= self.LONGEST:
+                break
+            end = self._cut(text)
+            found = self._read(end)
+            self._keep([p for _, pieces in found for p in pieces], end)
+            found = self._read(len(text))
+        self._advance(found)
+        self.pieces[self._kept :] = found[-1][1] if found else []
+        return kept
+
+    def _advance(self, found: _Found) -> None:
+        """Keep all blocks but the last, which may still grow."""
+        start = self._at
+        for _, pieces in found[:-1]:
+            self._keep(pieces, self._at)
+        if found:
+            self._at = start + found[-1][0]
+            self._markdown.keep(found[-1][0])
+
+    def _keep(self, pieces: list[Piece], at: int) -> None:
+        self.pieces[self._kept :] = pieces
+        self._kept = len(self.pieces)
+        self._at = at
+
+    def _cut(self, text: str) -> int:
+        end = self._at + self.LONGEST
+        space = max(text.rfind(" ", self._at, end), text.rfind("\n", self._at, end)) + 1
+        return space if space > end - self.LONGEST // 4 else end
+
+    def _read(self, end: int) -> _Found:
+        text = clean(self._text[self._at : end])
+        return _plain(text) if self._plain or _heavy(text) else self._markdown.read(text)
+
+
+def _heavy(text: str) -> bool:
+    """Whether marks repeat as in a model that loops; reading them takes time that grows as a square."""
+    return text.count("[") > 256 or text.count("*") + text.count("_") > 1024
+
+
+def _endless(pieces: list[Piece]) -> bool:
+    return len(pieces) == 1 and pieces[0].kind is Kind.TEXT and not pieces[0].depth
+
+
+def _plain(text: str) -> _Found:
+    found: _Found = []
+    at = 0
+    for match in _FENCED.finditer(text):
+        found += _paragraphs(text, at, match.start())
+        code = match["code"].removesuffix("\n")
+        words = match["info"].split()
+        piece = Piece(Kind.CODE, code=code, language=words[0] if words else "", closed=bool(match["end"]))
+        found.append((match.start(), [piece]))
+        at = match.end()
+    return found + _paragraphs(text, at, len(text))
+
+
+def _paragraphs(text: str, start: int, end: int) -> _Found:
+    found: _Found = []
+    for match in _PARAGRAPH.finditer(text, start, end):
+        if words := match[0].strip("\n"):
+            found.append((match.start(), [Piece(Kind.TEXT, tuple(linked(words, Span(""))))]))
+    return [f for f in found if f[1][0].text.strip()]

@@ -1,0 +1,241 @@
+"""A message laid out: its boxes from top to bottom, made in parts that never take long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter
+
+from app.chat.blocks import Blocks
+from app.chat.boxes import Box, Part, cut, lay_out, split
+from app.chat.colors import Coloring, Lexers, Mark
+from app.chat.markdown import Kind
+from app.chat.style import Style
+
+FEED = 2000
+
+
+class Place(NamedTuple):
+    """A place between letters of a message: which box, which run of it, which UTF-16 unit."""
+
+    box: int = 0
+    run: int = 0
+    at: int = 0
+
+
+END = Place(2**31, 0, 0)
+
+
+class Laid:
+    """The boxes of one message; `text` and `width` may change, and only what differs is made anew.
+
+    Until `advance` says it is done, boxes not yet made anew are shown as they were.
+    """
+
+    def __init__(self, style: Style, lexers: Lexers, plain: bool = False) -> None:
+        self.boxes: list[Box] = []
+        self.height = 0.0
+        self.text = ""
+        self._style = style
+        self._lexers = lexers
+        self._blocks = Blocks(plain)
+        self._fed = 0
+        self._parts: list[Part] = []
+        self._made = 0
+        self._width = 0.0
+        self._coloring: tuple[int, Coloring] | None = None
+
+    def set_text(self, text: str) -> None:
+        """Show another text, most often the former one with more behind it."""
+        if text != self.text:
+            if not text.startswith(self.text[: self._fed]):
+                self._fed = 0
+            self.text = text
+
+    def set_width(self, width: float) -> None:
+        """Break lines at another width."""
+        if width != self._width:
+            self._width = width
+            self._made = 0
+
+    def set_style(self, style: Style) -> None:
+        """Use other fonts and colours."""
+        self._style = style
+        self._made = 0
+
+    def recolor(self, language: str) -> bool:
+        """Colour the code of a language whose rules are known now; whether there is any."""
+        found = any(p.piece.language.lower() == language for p in self._parts)
+        if found:
+            self._made = 0
+        return found
+
+    @property
+    def done(self) -> bool:
+        """Whether everything shown is as it should be."""
+        return self._fed >= len(self.text) and self._made >= len(self._parts)
+
+    def advance(self, deadline: float) -> bool:
+        """Work until all is done or `time.perf_counter()` passes `deadline`; whether all is done."""
+        while not self.done:
+            if self._fed < len(self.text):
+                self._feed()
+            else:
+                self._make(self._made)
+                self._made += 1
+            if self.done:
+                del self.boxes[len(self._parts) :]
+                self._place(0)
+            elif time.perf_counter() > deadline:
+                self._place(0)
+                return False
+        if self.boxes and not self._parts:
+            self.boxes.clear()
+            self._place(0)
+        return True
+
+    def _feed(self) -> None:
+        self._fed = min(self._fed + FEED, len(self.text))
+        first = self._blocks.update(self.text[: self._fed])
+        kept = next((i for i, p in enumerate(self._parts) if p.source >= first), len(self._parts))
+        pieces = self._blocks.pieces
+        new = [p for i in range(first, len(pieces)) for p in split(pieces[i], i)]
+        for part in new:
+            if kept >= len(self._parts) or self._parts[kept] != part:
+                break
+            kept += 1
+        start = next((i for i, p in enumerate(self._parts) if p.source >= first), len(self._parts))
+        self._parts[start:] = new
+        self._made = min(self._made, kept)
+
+    def _make(self, i: int) -> None:
+        part = self._parts[i]
+        box = lay_out(part, self._width, self._style, self._marks(part))
+        if i < len(self.boxes):
+            self.boxes[i] = box
+        else:
+            self.boxes.append(box)
+
+    def _marks(self, part: Part) -> list[Mark]:
+        if part.piece.kind is not Kind.CODE or not part.piece.language:
+            return []
+        lexer = self._lexers.get(part.piece.language)
+        if lexer is None:
+            return []
+        code, end = part.piece.code, part.start + len(part.piece.code)
+        if not part.piece.closed and part.start:
+            # Still being written: colouring from the top again at each word would take too long.
+            return [(part.start + a, n, name) for a, n, name in Coloring(lexer, code).until(len(code))]
+        if part.first or self._coloring is None or self._coloring[0] != part.source:
+            whole = self._blocks.pieces[part.source].code
+            self._coloring = (part.source, Coloring(lexer, whole))
+            self._coloring[1].until(part.start)
+        return self._coloring[1].until(end)
+
+    def _place(self, first: int) -> None:
+        y = 0.0
+        for i, box in enumerate(self.boxes):
+            y += box.gap if i else 0.0
+            box.y = y
+            y += box.height
+        self.height = y
+
+    # Painting and reading
+
+    def draw(
+        self, painter: QPainter, clip: QRectF, chosen: tuple[Place, Place] | None = None
+    ) -> None:
+        """Paint what lies within `clip`; `chosen` is the selected stretch."""
+        for i, box in enumerate(self.boxes):
+            if box.y - box.gap > clip.bottom():
+                break
+            if box.y + box.height < clip.top():
+                continue
+            painter.translate(0, box.y)
+            box.draw(painter, self._style, _ranges(box, i, chosen), clip.translated(0, -box.y))
+            painter.translate(0, -box.y)
+
+    def end_of_text(self) -> QRectF | None:
+        """Where the next letter will stand: a place for the mark of writing."""
+        if not self.boxes or not self.boxes[-1].runs:
+            return None
+        box = self.boxes[-1]
+        run = box.runs[-1]
+        count = run.layout.lineCount()
+        if not count:
+            return None
+        line = run.layout.lineAt(count - 1)
+        rect = line.naturalTextRect().translated(run.at + QPointF(0, box.y))
+        return QRectF(rect.right() + 1, rect.top(), 7, rect.height())
+
+    def place_at(self, x: float, y: float) -> Place:
+        """The place nearest to a point."""
+        near = None
+        for i, box in enumerate(self.boxes):
+            if box.runs and (near is None or y >= box.y):
+                near = i
+        if near is None:
+            return Place()
+        box = self.boxes[near]
+        y -= box.y
+
+        def distance(r: int) -> tuple[float, float]:
+            run = box.runs[r]
+            above, below = run.at.y() - y, y - run.at.y() - run.height
+            return max(above, below, 0.0), abs(x - run.at.x()) if x >= run.at.x() else 1e6
+
+        best = min(range(len(box.runs)), key=distance)
+        return Place(near, best, box.runs[best].hit(x, y))
+
+    def link_at(self, x: float, y: float) -> str:
+        """The address under a point, "" if none."""
+        for box in self.boxes:
+            if box.y <= y <= box.y + box.height:
+                return next((href for run in box.runs if (href := run.link(x, y - box.y))), "")
+        return ""
+
+    def code_of(self, box: Box) -> str:
+        """The whole code that a box shows a part of."""
+        return self._blocks.pieces[box.part.source].code
+
+    def chosen_text(self, start: Place, end: Place) -> str:
+        """The text between two places, as it is copied."""
+        found = ""
+        for i, box in enumerate(self.boxes):
+            marked = _ranges(box, i, (start, end))
+            for r, run in enumerate(box.runs):
+                if (span := marked(r)) is None:
+                    continue
+                joint = run.joint if found else run.joint.lstrip("\n") if span[0] == 0 else ""
+                found += joint + cut(run.text, *span)
+        return found
+
+    def word_at(self, place: Place) -> tuple[Place, Place]:
+        """The word around a place."""
+        if place.box >= len(self.boxes) or place.run >= len(self.boxes[place.box].runs):
+            return place, place
+        layout = self.boxes[place.box].runs[place.run].layout
+        start = layout.previousCursorPosition(place.at + 1, layout.CursorMode.SkipWords)
+        end = layout.nextCursorPosition(place.at, layout.CursorMode.SkipWords)
+        return place._replace(at=start), place._replace(at=end)
+
+
+def _ranges(
+    box: Box, i: int, chosen: tuple[Place, Place] | None
+) -> Callable[[int], tuple[int, int] | None]:
+    """For each run of box `i`, the part of it that lies between two places."""
+
+    def marked(r: int) -> tuple[int, int] | None:
+        if chosen is None:
+            return None
+        (start, end), here = chosen, (i, r)
+        if here < start[:2] or here > end[:2]:
+            return None
+        length = box.runs[r].length
+        a = start.at if start[:2] == here else 0
+        return a, (min(end.at, length) if end[:2] == here else length)
+
+    return marked
