@@ -61,9 +61,8 @@ def locked(name: str) -> Path:
 
 
 def fingerprint(name: str) -> str:
-    """Changes when the locked file or the version of Python changes."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return hashlib.sha256(version.encode() + locked(name).read_bytes()).hexdigest()
+    """Changes when the locked file changes."""
+    return hashlib.sha256(locked(name).read_bytes()).hexdigest()
 
 
 def nvidia_answers() -> bool:
@@ -84,10 +83,21 @@ def wanted(dev: bool, state: dict[str, Any]) -> list[str]:
     return ["cuda12" if state["cuda"] else "base"] + (["dev"] if dev else [])
 
 
+def version() -> str:
+    """Of the running Python, as far as installed packages depend on it."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def usable(state: dict[str, Any]) -> bool:
+    """Whether the running Python is that of a complete environment."""
+    inside = Path(sys.prefix).resolve() == VENV.resolve()
+    return inside and bool(state.get("complete")) and state.get("python") == version()
+
+
 def up_to_date(names: list[str], state: dict[str, Any]) -> bool:
     """Whether nothing is left to install."""
     done = state.get("installed", {})
-    return bool(state.get("complete")) and all(done.get(n) == fingerprint(n) for n in names)
+    return usable(state) and all(done.get(name) == fingerprint(name) for name in names)
 
 
 @contextlib.contextmanager
@@ -117,7 +127,7 @@ def sound(python: Path) -> bool:
 
 def make_environment(state: dict[str, Any]) -> dict[str, Any]:
     """Have a sound `.venv`: keep a complete one, else make it with the running Python."""
-    if state.get("complete") and sound(PYTHON):
+    if usable(state):
         return state
     if os.path.lexists(VENV):
         if state.get("made_here"):
@@ -130,8 +140,7 @@ def make_environment(state: dict[str, Any]) -> dict[str, Any]:
             old = next(p for n in range(1, 1000) if not (p := ROOT / f".venv.old{n}").exists())
             VENV.rename(old)
             say(f"The .venv that was here does not work; it is now {old.name}.")
-    version = ".".join(map(str, sys.version_info[:3]))
-    say(f"Setting up in .venv with Python {version}, once; this takes a minute or two.")
+    say(f"Setting up in .venv with Python {version()}, once; this takes a minute or two.")
     VENV.mkdir()
     write_state({"made_here": True})
     base = getattr(sys, "_base_executable", None) or sys.executable
@@ -184,10 +193,14 @@ def install(name: str) -> None:
     run_logged(command, "install the dependencies")
 
 
+def inside_environment(code: str) -> str:
+    """What a line of Python prints in the environment."""
+    return subprocess.check_output([str(PYTHON), "-c", code], text=True).strip()
+
+
 def put_checkout_on_path() -> None:
     """Let the environment import the checkout in place, wherever both are moved to together."""
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(subprocess.check_output([str(PYTHON), "-c", code], text=True).strip())
+    site = Path(inside_environment("import sysconfig; print(sysconfig.get_path('purelib'))"))
     way = os.path.relpath(ROOT, site)
     (site / "lucebox-checkout.pth").write_text(way + "\n", encoding="utf-8")
 
@@ -218,6 +231,8 @@ def set_up(dev: bool) -> None:
                     install(name)
                     done[name] = fingerprint(name)
             put_checkout_on_path()
+            code = "import sys; print('%d.%d' % sys.version_info[:2])"
+            state["python"] = inside_environment(code)
             state["complete"] = True
             write_state(state)
     install_demo(state, must=dev)

@@ -2,7 +2,8 @@
 # Set up the checkout with the best Python that is here. --dev: also for tests. --window: also for a window.
 set -eu
 
-root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+root=$(dirname -- "$(readlink -f -- "$0")")/../..
+root=$(readlink -f -- "$root")
 venv_python=$root/.venv/bin/python
 
 # Whether $1 is a Python that runs, is recent enough and was built with all that is needed.
@@ -13,7 +14,7 @@ import ctypes, ensurepip, sqlite3, ssl, venv, zlib' >/dev/null 2>&1
 
 find_python() {
     for version in 3.13 3.12 3.11 3.14; do
-        for candidate in "python$version" "$HOME/.pyenv/versions/$version".*/bin/python3; do
+        for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python3; do
             if fits "$candidate"; then echo "$candidate"; return; fi
         done
     done
