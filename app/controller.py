@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
 import logging
+import sys
 import threading
 import time
+import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -218,7 +219,7 @@ class EngineController(QObject):
         self._drain()
         if self._thread.isRunning():
             log.error("The engine did not end within %d ms.", timeout_ms)
-            faulthandler.dump_traceback()
+            log.error("%s", _stacks())
             return False
         return True
 
@@ -343,3 +344,12 @@ class EngineController(QObject):
         if state != self._state:
             self._state = state
             self.state_changed.emit(state)
+
+
+def _stacks() -> str:
+    """Where every thread stands."""
+    names = {t.ident: t.name for t in threading.enumerate()}
+    parts = []
+    for ident, frame in sys._current_frames().items():
+        parts.append(f"Thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}")
+    return "\n".join(parts)

@@ -1,35 +1,248 @@
-"""The application's start."""
+"""The application's start: hooks first, then the window, then everything heavy."""
 
 from __future__ import annotations
 
+import argparse
+import logging
+import os
+import signal
+import socket
 import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app.controller import EngineController
+from app.crash import Watch
+from app.i18n import Language
+from app.instance import Instance
 from app.page import Services
 from app.settings import load_settings
 from app.theme import theme
 from engine import paths
+from engine.types import ModelInfo
+
+log = logging.getLogger(__name__)
+
+# Together with the pages' saving this stays below the 5 s that closing may take.
+SHUTDOWN_MS = 4000
 
 
-def main(argv: list[str]) -> int:
-    """Open the window; `argv` may hold model files and `--demo`. Returns the exit code."""
-    app = QApplication.instance() or QApplication([sys.argv[0], *argv])
-    settings, _problem = load_settings()
-    theme().apply(settings.value.theme, settings.value.text_size)
-    controller = EngineController()
-    services = Services(controller, settings, paths.data_dir() / "chats.sqlite")
-    from app.window import MainWindow
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a launch asks for: model files or folders, or the demo model."""
 
-    window = MainWindow(services)
-    window.show_page("settings")
-    window.show()
-    code = app.exec()
-    controller.shutdown()
-    return code
+    files: tuple[str, ...] = ()
+    demo: bool = False
+
+
+def parse(argv: Sequence[str]) -> Wanted:
+    """The wish of a command line; relative paths become absolute here, where they mean something."""
+    parser = argparse.ArgumentParser(prog="lucebox", description="Open the window.")
+    parser.add_argument("files", nargs="*", help="model files or folders")
+    parser.add_argument("--demo", action="store_true", help="load the demo model")
+    found = parser.parse_args(list(argv))
+    return Wanted(tuple(str(Path(f).absolute()) for f in found.files), found.demo)
+
+
+class Application(QObject):
+    """Puts the parts together and runs them."""
+
+    def __init__(self, app: QApplication, watch: Watch, instance: Instance, wanted: Wanted) -> None:
+        super().__init__(app)
+        self._app = app
+        self._watch = watch
+        self._wanted = wanted
+        self._ended = True
+        self._settings, self._problem = load_settings()
+        self._language = Language(self)
+        self._apply_settings()
+        self._settings.changed.connect(self._apply_settings)
+        self._settings.save_failed.connect(self._on_save_failed)
+        self._controller = EngineController(parent=self)
+        self._controller.model_changed.connect(self._on_model)
+        self._services = Services(
+            self._controller, self._settings, chat_store=paths.data_dir() / "chats.sqlite"
+        )
+        watch.failed.connect(self._on_error, Qt.ConnectionType.QueuedConnection)
+        instance.called.connect(self._on_called)
+
+    def run(self) -> int:
+        """Show the window and serve it until it closes; returns the exit code."""
+        from app.window import MainWindow
+
+        self._window = MainWindow(self._services)
+        self._window.painted.connect(self._on_painted)
+        self._window.closing.connect(self._on_closing)
+        wake = _close_on_signals(self._window, self)
+        self._window.show()
+        code = self._app.exec()
+        wake.close()
+        if not self._ended:
+            # The engine hangs in native code; everything is saved, and waiting would not end.
+            logging.shutdown()
+            os._exit(code)
+        return code
+
+    # The start, after the first picture
+
+    @Slot()
+    def _on_painted(self) -> None:
+        from app.models.library import Library
+
+        self._services.library = Library(
+            self._settings, paths.data_dir() / "models.json", parent=self
+        )
+        self._window.navigate("chat")
+        QTimer.singleShot(0, self._begin)
+
+    @Slot()
+    def _begin(self) -> None:
+        _log_start_time()
+        self._controller.start()
+        self._open_first()
+        self._report_start()
+        from app.drop import DropTarget
+
+        DropTarget(self._window, self._window.content, self._services)
+
+    def _open_first(self) -> None:
+        from engine import demo
+
+        value = self._settings.value
+        last = Path(value.last_model) if value.last_model and value.load_last_model else None
+        if self._wanted.files:
+            self._open_files(self._wanted.files)
+        elif not self._wanted.demo and last is not None and last.exists():
+            self._controller.load(last)
+        elif (path := demo.path(paths.models_dir(value.models_dir)) or demo.path()) is not None:
+            self._controller.load(path)
+        else:
+            self._window.begin_first_run()
+
+    def _open_files(self, files: Sequence[str]) -> None:
+        if len(files) == 1 and Path(files[0]).is_file():
+            self._controller.load(Path(files[0]))
+        else:
+            self._services.open_paths([Path(f) for f in files])
+
+    def _report_start(self) -> None:
+        banner = self._window.say
+        if self._watch.former:
+            text = self.tr("Lucebox ended unexpectedly the last time. Your chats are saved.")
+            banner("warn", text, details=self._watch.former)
+        if self._problem:
+            banner("warn", self._problem)
+        if (why := _not_writable(paths.settings_file().parent)) is not None:
+            self._on_save_failed(why)
+
+    # Slots
+
+    @Slot()
+    def _apply_settings(self) -> None:
+        value = self._settings.value
+        theme().apply(value.theme, value.text_size)
+        self._language.apply(value.language)
+
+    @Slot(object)
+    def _on_model(self, model: ModelInfo | None) -> None:
+        if model is not None:
+            self._settings.update(last_model=str(model.path))
+
+    @Slot(str)
+    def _on_save_failed(self, why: str) -> None:
+        if not self._settings.told_once():
+            text = self.tr(
+                "Settings cannot be saved on this PC, so changes last until you close: {why}"
+            )
+            self._window.say("warn", text.format(why=why))
+
+    @Slot(str)
+    def _on_error(self, text: str) -> None:
+        words = self.tr("An error in the application: {error}. The log has the details.")
+        self._window.say("bad", words.format(error=text), details=text)
+
+    @Slot(dict)
+    def _on_called(self, message: dict[str, Any]) -> None:
+        window = self._window
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.show()
+        window.raise_()
+        window.activateWindow()
+        self._wanted = Wanted(tuple(message["files"]), message["demo"])
+        if self._wanted.files or self._wanted.demo:
+            self._open_first()
+
+    @Slot()
+    def _on_closing(self) -> None:
+        self._window.hide()
+        self._ended = self._controller.shutdown(SHUTDOWN_MS)
+        self._settings.flush()
+
+
+def _close_on_signals(window: QObject, parent: QObject) -> socket.socket:
+    """Close the window when the system or a terminal ends the process, so that all is saved."""
+    read, write = socket.socketpair()
+    for end in (read, write):
+        end.setblocking(False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
+    notifier = QSocketNotifier(read.fileno(), QSocketNotifier.Type.Read, parent)
+    notifier.activated.connect(window.close)  # type: ignore[attr-defined]
+    notifier.destroyed.connect(read.close)
+    return write
+
+
+def _not_writable(folder: Path) -> str | None:
+    """Why nothing can be written into a folder; None when it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"{folder}: {error.strerror}"
+
+
+def _log_start_time() -> None:
+    import psutil
+
+    seconds = time.time() - psutil.Process().create_time()
+    log.info("The window was on the screen %.2f s after the process began.", seconds)
+
+
+def make_application(argv: Sequence[str]) -> QApplication:
+    """The QApplication with its names and icon."""
+    app = QApplication([sys.argv[0], *argv])
+    app.setApplicationName("lucebox")
+    app.setApplicationDisplayName("Lucebox")
+    QGuiApplication.setDesktopFileName("lucebox")
+    app.setWindowIcon(theme().icon("bolt", "accent.base", 64))
+    return app
+
+
+def main(argv: Sequence[str]) -> int:
+    """Open the window, or hand `argv` (model files, `--demo`) to the one that is open."""
+    wanted = parse(argv)
+    watch = Watch()
+    app = make_application(argv)
+    instance = Instance()
+    if not instance.claim(asdict(wanted)):
+        return 0
+    watch.arm()
+    try:
+        return Application(app, watch, instance, wanted).run()
+    finally:
+        instance.release()
+        watch.disarm()
 
 
 if __name__ == "__main__":
-    sys.exit(main([a for a in sys.argv[1:] if Path(a)]))
+    sys.exit(main(sys.argv[1:]))

@@ -93,6 +93,10 @@ class Page(QWidget):
     def open(self, **kw: Any) -> None:
         """Go to something in the page; what, the page says."""
 
+    def memory(self) -> dict[str, Any]:
+        """What `open(**memory)` needs to come back here; pages are built anew for another language."""
+        return {}
+
     def can_close(self) -> bool:
         """Save what is not saved yet; called before the window closes, with 1 s at most."""
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QSize, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.theme import theme
@@ -27,6 +27,7 @@ class Pane(QFrame):
         self.wanted_width = theme().size("inspector")
         self._folded = False
         self._narrow = False
+        self._before = False
         self._button = IconButton("panel", self.tr("Fold the pane"))
         self._button.clicked.connect(self.toggle_wanted)
         self._title = label("", "section")
@@ -57,6 +58,22 @@ class Pane(QFrame):
         """Whether only the strip shows."""
         return self._folded
 
+    @property
+    def narrow(self) -> bool:
+        """Whether the window folded the pane for want of room."""
+        return self._narrow
+
+    def forget(self, widget: QWidget | None) -> None:
+        """Let go of an inspector whose page goes away."""
+        if widget is None:
+            return
+        tools = getattr(widget, "header_tools", None)
+        if isinstance(tools, QWidget):
+            self._tools.removeWidget(tools)
+            tools.deleteLater()
+        self._stack.removeWidget(widget)
+        widget.deleteLater()
+
     def show_inspector(self, widget: QWidget | None) -> None:
         """Show a page's inspector; None hides the pane."""
         self.setVisible(widget is not None)
@@ -79,13 +96,25 @@ class Pane(QFrame):
         self._fit()
 
     def set_narrow(self, narrow: bool) -> None:
-        """The window became narrow or wide: fold, or give back what was there."""
+        """The window became narrow or wide: fold, or give back what was there before."""
+        if narrow and not self._narrow:
+            self._before = self._folded
+        folded = True if narrow else self._before
         self._narrow = narrow
-        self.set_folded(narrow)
+        self.set_folded(folded)
 
     def focus_first(self) -> None:
         """Focus the first thing in the pane."""
-        self._button.setFocus() if self._folded else self._stack.currentWidget().setFocus()
+        widget = None if self._folded else self._stack.currentWidget()
+        first = widget
+        while first is not None and first is not self._button:
+            if first.focusPolicy() & Qt.FocusPolicy.TabFocus and first.isVisible():
+                first.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+            first = first.nextInFocusChain()
+            if widget is not None and first is not None and not self.isAncestorOf(first):
+                break
+        self._button.setFocus(Qt.FocusReason.TabFocusReason)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange:
@@ -102,10 +131,12 @@ class Pane(QFrame):
         widget = self._stack.currentWidget()
         self._title.setText(widget.windowTitle() if widget is not None else "")
         self._title.setVisible(not self._folded)
+        mine = getattr(widget, "header_tools", None)
         for i in range(self._tools.count()):
-            tool = self._tools.itemAt(i).widget()
-            mine = getattr(widget, "header_tools", None)
-            tool.setVisible(tool is mine and not self._folded)
+            item = self._tools.itemAt(i)
+            tool = item.widget() if item is not None else None
+            if tool is not None:
+                tool.setVisible(tool is mine and not self._folded)
         self._button.set_name(
             self.tr("Unfold the pane") if self._folded else self.tr("Fold the pane"), ""
         )

@@ -21,7 +21,7 @@ class Settings(QObject):
 
     Signals:
         changed: a value changed.
-        save_failed: the settings cannot be saved (once); carries the reason.
+        save_failed: the settings could not be saved; carries the reason.
     """
 
     changed = Signal()
@@ -45,6 +45,11 @@ class Settings(QObject):
         self._timer.start()
         self.changed.emit()
 
+    def told_once(self) -> bool:
+        """Whether the user has been told that settings cannot be saved; True from then on."""
+        told, self._told = self._told, True
+        return told
+
     @Slot()
     def flush(self) -> None:
         """Save now what is not saved yet."""
@@ -57,9 +62,7 @@ class Settings(QObject):
             settings_store.save(self.value)
         except Exception as error:
             log.exception("Saving the settings failed.")
-            if not self._told:
-                self._told = True
-                self.save_failed.emit(str(error))
+            self.save_failed.emit(str(error))
 
 
 def load_settings() -> tuple[Settings, str | None]:

@@ -66,6 +66,10 @@ class Theme(QObject):
 
     def apply(self, choice: str | None = None, text_size: float | None = None) -> None:
         """Use a colour choice ("system", "light", "dark") and a text size in percent."""
+        scale = self._scale if text_size is None else text_size / 100
+        if (choice is None or choice == self._choice) and scale == self._scale:
+            return
+        self._scale = scale
         if choice is not None and choice != self._choice:
             self._choice = choice
             hints = QGuiApplication.styleHints()
@@ -74,8 +78,6 @@ class Theme(QObject):
                 hints.unsetColorScheme()
             else:
                 hints.setColorScheme(_SCHEMES[choice])
-        if text_size is not None:
-            self._scale = text_size / 100
         self._refresh()
 
     def color(self, token: str) -> QColor:

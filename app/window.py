@@ -1,17 +1,15 @@
-"""The main window: rail, pages, right pane, status strip, keys."""
+"""The main window: rail, pages, right pane, status strip."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QMainWindow,
     QSplitter,
@@ -20,84 +18,129 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.commands import Commands
+from app.geometry import repaired
 from app.page import Actions, Page, Services
 from app.pane import STRIP, Pane
 from app.rail import Rail
 from app.settings import window_state
 from app.status import StatusStrip
-from app.widgets import FocusRing, Toast
+from app.widgets import Banner, FocusRing, Toast
 
 __all__ = ["Actions", "MainWindow", "Page", "Services"]
 
 log = logging.getLogger(__name__)
 
 NARROW = 1180
-MIN_WIDTH, MIN_HEIGHT = 720, 480
+LEAST, USUAL = QSize(720, 480), QSize(1440, 900)
 
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """A page's place in the rail and the class that is imported on the first visit."""
+    """A page's place in the rail and the class that is imported on the first visit.
+
+    `where` is "module:Class"; a page without an item of its own lights the item `under`.
+    """
 
     name: str
     icon: str
     where: str
     bottom: bool = False
+    under: str = ""
 
 
 PAGES = (
     PageSpec("chat", "chat", "app.chat.page:ChatPage"),
     PageSpec("models", "models", "app.models.page:ModelsPage"),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
+    PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
 )
 
 
 class MainWindow(QMainWindow):
-    """Signals: `closing` comes before the window goes, while everything still works."""
+    """Shows pages by name.
+
+    Signals:
+        closing: the window is about to close; everything still works.
+        painted: the first picture is on the screen; heavy imports may begin.
+    """
 
     closing = Signal()
+    painted = Signal()
 
     def __init__(self, services: Services, pages: tuple[PageSpec, ...] = PAGES) -> None:
         super().__init__()
         self.setWindowTitle("Lucebox")
-        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
+        self.setMinimumSize(LEAST)
         self.services = services
         self._specs = {spec.name: spec for spec in pages}
         self._pages: dict[str, Page] = {}
         self._shown = ""
+        self._stale = False
+        self._first_run = False
+        self._seen = False
         self._build()
         services.navigate = self.navigate
         services.toast = self.toast.say
         services.toast_undo = self.toast.say
         services.status = self.status.set_text
-        self._add_actions()
+        services.settings.changed.connect(self._on_settings)
+        services.controller.model_changed.connect(self._on_model)
+        services.controller.state_changed.connect(self._renew_pages)
+        self.commands = Commands(self)
         self.retranslate()
         self._restore()
 
     # Pages
 
     @property
+    def page_names(self) -> list[str]:
+        """The pages that have an item in the rail, in its order."""
+        return [spec.name for spec in self._specs.values() if not spec.under]
+
+    @property
     def page(self) -> Page | None:
         """The page that is shown."""
         return self._pages.get(self._shown)
 
+    @property
+    def shown(self) -> str:
+        """The name of the page that is shown, "" before the first."""
+        return self._shown
+
+    def titles(self) -> dict[str, str]:
+        """The pages' words in the rail."""
+        known = {
+            "chat": self.tr("Chat"),
+            "models": self.tr("Models"),
+            "settings": self.tr("Settings"),
+        }
+        return {name: known.get(name, name) for name in self.page_names}
+
     def show_page(self, name: str) -> Page:
         """Show a page by name, building it on the first visit."""
+        if name == "chat" and self._first_run:
+            name = "first_run"
         page = self._pages.get(name) or self._make_page(name)
         self._shown = name
         self.stack.setCurrentWidget(page)
-        self.rail.select(name)
+        self.rail.select(self._specs[name].under or name)
         self.pane.show_inspector(page.inspector())
         self._place_pane()
+        self.commands.page_shown(name)
         return page
 
-    @Slot(str)
     def navigate(self, name: str, **kw: Any) -> None:
-        """Show a page, put the focus where the user starts, and hand `kw` to it."""
+        """Show a page, put the focus where the user starts, and hand `kw` to its `open`."""
         page = self.show_page(name)
         page.focus_first()
         if kw:
             page.open(**kw)
+
+    def begin_first_run(self) -> None:
+        """Show the first-run page in place of the chat until a model is loaded."""
+        self._first_run = True
+        self.navigate("chat")
 
     def _make_page(self, name: str) -> Page:
         module, _, cls = self._specs[name].where.partition(":")
@@ -106,19 +149,34 @@ class MainWindow(QMainWindow):
         self.stack.addWidget(page)
         return page
 
+    def _renew_pages(self) -> None:
+        """Build the pages anew after a change of language, once nothing runs."""
+        if not self._stale or self.services.controller.state in ("generating", "stopping"):
+            return
+        self._stale = False
+        for name, page in list(self._pages.items()):
+            page.can_close()
+            memory = page.memory()
+            del self._pages[name]
+            self.pane.forget(page.inspector())
+            self.stack.removeWidget(page)
+            page.deleteLater()
+            if name == self._shown:
+                self.show_page(name).open(**memory)
+
     # Parts
 
     def _build(self) -> None:
         self.rail = Rail()
-        for spec in self._specs.values():
-            self.rail.add(spec.name, spec.icon, spec.bottom)
+        for name in self.page_names:
+            self.rail.add(name, self._specs[name].icon, self._specs[name].bottom)
         self.rail.set_expert(self.services.settings.value.expert)
         self.rail.chosen.connect(self.navigate)
         self.rail.expert_changed.connect(self._on_expert)
         self.stack = QStackedWidget()
         self.pane = Pane()
         self.pane.toggle_wanted.connect(self.toggle_pane)
-        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.content = self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         self.splitter.setHandleWidth(1)
         self.splitter.addWidget(self.stack)
@@ -135,48 +193,51 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        self._notes = QVBoxLayout()
+        self._notes.setSpacing(1)
+        column.addLayout(self._notes)
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(central)
         self.toast = Toast(self)
         self.ring = FocusRing(self)
 
-    def _add_actions(self) -> None:
-        self._actions: dict[str, QAction] = {}
-        for name, keys, slot in (
-            ("open", "Ctrl+O", self._on_open),
-            ("pane", "Ctrl+I", self.toggle_pane),
-            ("settings", "Ctrl+,", self._on_settings),
-            ("quit", "Ctrl+Q", self.close),
-        ):
-            action = QAction(self)
-            action.setShortcut(QKeySequence(keys))
-            action.triggered.connect(slot)
-            self.addAction(action)
-            self._actions[name] = self.services.actions.add(action)
-
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange:
             self.retranslate()
+            self._stale = True
+            QTimer.singleShot(0, self._renew_pages)
         super().changeEvent(event)
+
+    def say(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
+        """A note across the window's top until the user closes it; `details` can be copied."""
+        if any(note.text == text for note in self.findChildren(Banner)):
+            return
+        self._notes.addWidget(Banner(kind, text, details))
 
     def retranslate(self) -> None:
         """Take the words of the current language."""
-        titles = {
-            "chat": self.tr("Chat"),
-            "models": self.tr("Models"),
-            "settings": self.tr("Settings"),
-        }
-        for name in self._specs:
-            self.rail.set_title(name, titles.get(name, name))
-        self._actions["open"].setText(self.tr("Open a model file"))
-        self._actions["pane"].setText(self.tr("Show or hide the right pane"))
-        self._actions["settings"].setText(self.tr("Settings"))
-        self._actions["quit"].setText(self.tr("Quit"))
+        self.commands.retranslate()
+        for name, title in self.titles().items():
+            self.rail.set_title(name, title, self.commands.key_of(f"page.{name}"))
+
+    def jump(self, step: int) -> None:
+        """Move the focus to the next (1) or the previous (-1) part: rail, page, pane."""
+        parts: list[QWidget] = [self.rail, self.stack]
+        if self.pane.isVisible():
+            parts.append(self.pane)
+        focus = self.focusWidget()
+        now = next((i for i, p in enumerate(parts) if focus and p.isAncestorOf(focus)), -step)
+        target = parts[(now + step) % len(parts)]
+        self.ring.by_keyboard()
+        if target is self.stack:
+            if self.page is not None:
+                self.page.focus_first()
+        elif isinstance(target, (Rail, Pane)):
+            target.focus_first()
 
     # The right pane
 
-    @Slot()
     def toggle_pane(self) -> None:
         """Fold the right pane to a strip, or unfold it."""
         self.pane.set_folded(not self.pane.folded)
@@ -185,7 +246,7 @@ class MainWindow(QMainWindow):
     def _place_pane(self) -> None:
         width = STRIP if self.pane.folded else self.pane.wanted_width
         if self.pane.isVisibleTo(self):
-            self.splitter.setSizes([max(self.splitter.width() - width, 1), width])
+            self.splitter.setSizes([max(self.splitter.width() - width - 1, 1), width])
 
     @Slot()
     def _on_splitter(self) -> None:
@@ -207,36 +268,60 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_settings(self) -> None:
-        self.navigate("settings")
+        self.rail.set_expert(self.services.settings.value.expert)
 
-    @Slot()
-    def _on_open(self) -> None:
-        files, _ = QFileDialog.getOpenFileNames(
-            self, self.tr("Open a model file"), "", self.tr("Models (*.gguf);;All files (*)")
-        )
-        if files:
-            self.services.open_paths([Path(f) for f in files])
+    @Slot(object)
+    def _on_model(self, model: object) -> None:
+        if model is None or not self._first_run:
+            return
+        self._first_run = False
+        if self._shown == "first_run":
+            self.navigate("chat")
 
     # Coming and going
 
+    def event(self, event: QEvent) -> bool:
+        handled = super().event(event)
+        if event.type() == QEvent.Type.Paint and not self._seen:
+            self._seen = True
+            # After the picture went to the screen, not before.
+            QTimer.singleShot(0, self.painted.emit)
+        return handled
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        QTimer.singleShot(0, self.ring.watch)
+        self.ring.watch()
 
     def _restore(self) -> None:
         state = window_state()
-        geometry = state.value("geometry")
-        if isinstance(geometry, QByteArray):
-            self.restoreGeometry(geometry)
-        else:
-            self.resize(1440, 900)
         width = state.value("pane", 0, int)
         if isinstance(width, int) and width:
             self.pane.wanted_width = width
+        self.pane.set_folded(state.value("folded", False, bool) is True)
+        saved = state.value("place")
+        screens = QGuiApplication.screens()
+        primary = QGuiApplication.primaryScreen()
+        screens.sort(key=lambda s: s is not primary)
+        areas = [s.availableGeometry() for s in screens]
+        usual = USUAL.boundedTo(areas[0].size() * 0.9) if areas else USUAL
+        if not isinstance(saved, QRect):
+            saved = QRect(areas[0].topLeft(), usual) if areas else QRect(0, 0, 0, 0)
+            saved.moveCenter(areas[0].center() if areas else saved.center())
+        self.setGeometry(repaired(saved, areas, LEAST, usual))
+        if state.value("maximized", False, bool) is True:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+
+    def _remember(self) -> None:
+        state = window_state()
+        state.setValue("place", self.normalGeometry())
+        state.setValue("maximized", self.isMaximized())
+        state.setValue("pane", self.pane.wanted_width)
+        state.setValue("folded", self.pane.folded and not self.pane.narrow)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        self.closing.emit()
-        state = window_state()
-        state.setValue("geometry", self.saveGeometry())
-        state.setValue("pane", self.pane.wanted_width)
+        if self.isVisible():
+            self._remember()
+            self.closing.emit()
+            for page in self._pages.values():
+                page.can_close()
         super().closeEvent(event)

@@ -1,7 +1,7 @@
 """The parts that pages are built of."""
 
 from app.widgets.basic import Hairline, IconButton, button, label
-from app.widgets.cards import EmptyState, ErrorCard, Note
+from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import MemoryBar, MemoryKeys, gigabytes
 from app.widgets.progress import ProgressLine
@@ -9,6 +9,7 @@ from app.widgets.switch import Switch
 from app.widgets.toast import Toast
 
 __all__ = [
+    "Banner",
     "EmptyState",
     "ErrorCard",
     "FocusRing",

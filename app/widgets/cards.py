@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.report import ErrorReport
 from app.theme import theme
-from app.widgets.basic import button, label
+from app.widgets.basic import IconButton, button, label
 
 NOTE_ICONS = {"good": "fits", "warn": "warn", "bad": "error"}
 
@@ -45,6 +45,11 @@ class Note(QFrame):
         row.addWidget(self._text, 1)
         theme().changed.connect(self.update)
 
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self._text.text()
+
     def set_text(self, text: str) -> None:
         """Say something else."""
         self._text.setText(text)
@@ -56,6 +61,26 @@ class Note(QFrame):
         painter.setBrush(theme().color(f"state.{self._kind}Soft"))
         radius = theme().radius("block")
         painter.drawRoundedRect(QRectF(self.rect()), radius, radius)
+
+
+class Banner(Note):
+    """A note across the window: with details to copy if there are some, and a way to close it."""
+
+    def __init__(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
+        super().__init__(kind, text)
+        self._details = f"{text}\n\n{details}"
+        row = self.layout()
+        assert row is not None
+        if details:
+            row.addWidget(button(self.tr("Copy diagnostics"), self._copy, icon="copy"))
+        close = IconButton("close", self.tr("Close this note"), size="controlCompact")
+        close.clicked.connect(self.deleteLater)
+        row.addWidget(close)
+
+    def _copy(self) -> None:
+        from app.crash import diagnostics
+
+        QGuiApplication.clipboard().setText(diagnostics(self._details))
 
 
 class EmptyState(QFrame):
@@ -147,5 +172,8 @@ class ErrorCard(QFrame):
         return foot
 
     def _copy(self) -> None:
+        from app.crash import diagnostics
+
         report = self._report
-        QGuiApplication.clipboard().setText(f"{report.title}\n{report.why}\n\n{report.details}")
+        text = diagnostics(f"{report.title}\n{report.why}\n\n{report.details}")
+        QGuiApplication.clipboard().setText(text)

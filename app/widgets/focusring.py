@@ -60,11 +60,11 @@ class FocusRing(QWidget):
         self._follow(now if shown else None)
 
     def _follow(self, target: QWidget | None) -> None:
-        for widget in self._watched:
-            widget.removeEventFilter(self)
+        for watched in self._watched:
+            watched.removeEventFilter(self)
         self._watched = []
         self._target = target
-        widget = target
+        widget: QWidget | None = target
         while widget is not None and widget is not self.window():
             widget.installEventFilter(self)
             self._watched.append(widget)
