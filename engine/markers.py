@@ -1,0 +1,70 @@
+"""Finding whole tokens, such as template markers, in text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+
+class Markers:
+    """Texts that are tokens as they stand; the longest wins where several begin.
+
+    A vocabulary may hold thousands, so texts are looked up by their first character and length.
+    """
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self._ids = {text: token for text, token in ids.items() if text}
+        lengths: dict[str, set[int]] = {}
+        for text in self._ids:
+            lengths.setdefault(text[0], set()).add(len(text))
+        self._lengths = {first: sorted(of, reverse=True) for first, of in lengths.items()}
+        self._first = re.compile(f"[{re.escape(''.join(self._lengths))}]") if lengths else None
+        self._openings: frozenset[str] | None = None
+
+    def find(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """Start, end and id of each marker in `text`, in order, none overlapping."""
+        position = 0
+        while self._first and (start := self._first.search(text, position)):
+            at = position = start.start()
+            for length in self._lengths[text[at]]:
+                token = self._ids.get(text[at : at + length])
+                if token is not None:
+                    yield at, at + length, token
+                    position = at + length
+                    break
+            else:
+                position += 1
+
+    def split(self, text: str) -> Iterator[str | int]:
+        """`text` as ids of markers and the non-empty pieces of text between them."""
+        done = 0
+        for start, end, token in self.find(text):
+            if start > done:
+                yield text[done:start]
+            yield token
+            done = end
+        if done < len(text):
+            yield text[done:]
+
+    def break_up(self, text: str, shield: str, keep: frozenset[str] = frozenset()) -> str:
+        """`text` with `shield` inside every marker but those in `keep`, and in one begun at its end.
+
+        What follows in a prompt can then not complete a marker that the text begins.
+        """
+        parts: list[str] = []
+        done = 0
+        for start, end, _ in self.find(text):
+            if text[start:end] not in keep:
+                # Further markers may begin inside the one that was found.
+                inside = (shield + c for c in text[start + 1 : end])
+                parts += text[done : start + 1], *inside
+                done = end
+        parts.append(text[done:])
+        broken = "".join(parts)
+        return broken + shield if self._may_go_on(text) else broken
+
+    def _may_go_on(self, text: str) -> bool:
+        if self._openings is None:
+            self._openings = frozenset(t[:n] for t in self._ids for n in range(1, len(t)))
+        longest = max((of[0] for of in self._lengths.values()), default=0)
+        return any(text[-n:] in self._openings for n in range(1, min(longest, len(text) + 1)))

@@ -1,0 +1,277 @@
+"""Choosing the next token from logits.
+
+In order: repetition penalty, presence and frequency penalties, logit bias, temperature, top-k, typical,
+top-p, min-p; each filter sees the probabilities that the one before it left, scaled to a sum of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.config import SamplingParams
+from engine.errors import BadRequest, NumericError
+
+Logits = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+MAX_BIAS = 100.0
+"""Largest logit bias either way, as in OpenAI's API."""
+
+_BLOCK = 64
+_FIRST_GUESS = 256
+
+
+def has_bad(logits: Logits) -> bool:
+    """Whether any logit is NaN or plus infinity, which only a numeric failure makes."""
+    return not bool(logits.max(initial=-np.inf) < np.inf)
+
+
+class Sampler:
+    """Chooses the tokens of one request; the same seed gives the same tokens whatever else runs."""
+
+    def __init__(self, params: SamplingParams, vocab_size: int, seed: int) -> None:
+        """`seed` counts where `params.seed` is None. `BadRequest` for a logit bias out of range."""
+        self._params = params
+        self._seed = (seed if params.seed is None else params.seed) % 2**64
+        self._bias = check_bias(params.logit_bias, vocab_size)
+        self._counts = (
+            TokenCounts(vocab_size, params.penalty_last_n) if _penalises(params) else None
+        )
+
+    def sample(self, logits: Logits, previous: Sequence[int]) -> int:
+        """The next token, for `logits` (V,) and all tokens before it, the prompt's too.
+
+        NaN counts as impossible; `NumericError` if no token is possible.
+        """
+        if self._counts is not None:
+            logits = _penalised(logits, self._counts.update(previous), self._params)
+        logits = _biased(logits, self._bias)
+        if self._params.temperature == 0 or self._params.top_k == 1:
+            return _likeliest(logits)
+        ids, weights = _candidates(logits, self._params)
+        return int(ids[_pick(weights, uniform(self._seed, len(previous)))])
+
+
+class TokenCounts:
+    """How often each token occurred within the last `last_n` (-1: all) of a growing sequence."""
+
+    def __init__(self, vocab_size: int, last_n: int) -> None:
+        self._last_n = last_n
+        self._counts = np.zeros(vocab_size, np.int64)
+        self._start = self._end = 0
+        self._last: int | None = None
+
+    def update(self, tokens: Sequence[int]) -> NDArray[np.int64]:
+        """The counts (V,) for `tokens`; only what is new since the last call is looked at."""
+        end = len(tokens)
+        start = 0 if self._last_n < 0 else max(0, end - self._last_n)
+        # Tokens may have been taken back, after a draft was refused.
+        if end < self._end or (self._end and tokens[self._end - 1] != self._last):
+            self._counts[:] = 0
+            self._start = self._end = start
+        self._add(tokens[max(self._end, start) : end], 1)
+        self._add(tokens[self._start : min(start, self._end)], -1)
+        self._start, self._end, self._last = start, end, tokens[-1] if end else None
+        return self._counts
+
+    def _add(self, tokens: Sequence[int], sign: int) -> None:
+        ids = np.asarray(tokens, np.int64)
+        np.add.at(self._counts, ids[(ids >= 0) & (ids < len(self._counts))], sign)
+
+
+def uniform(seed: int, index: int) -> float:
+    """A number in [0, 1) that depends on `seed` and `index` only (Philox, 53 bits)."""
+    return int(np.random.Philox(key=seed, counter=index).random_raw() >> 11) * 2.0**-53
+
+
+def check_bias(bias: Mapping[int, float], vocab_size: int) -> tuple[Ids, Floats]:
+    """Ids and values of a logit bias; `BadRequest` for an unknown token or a value beyond `MAX_BIAS`."""
+    for token, value in bias.items():
+        if not 0 <= token < vocab_size:
+            raise BadRequest(
+                f"Logit bias for token {token}, expected a token id from 0 to {vocab_size - 1}."
+            )
+        if not -MAX_BIAS <= value <= MAX_BIAS:
+            raise BadRequest(
+                f"Logit bias {value} for token {token}, expected -{MAX_BIAS:g} to {MAX_BIAS:g}."
+            )
+    return np.array(list(bias), np.intp), np.array(list(bias.values()), np.float64)
+
+
+def apply_penalties(logits: Logits, previous: Sequence[int], params: SamplingParams) -> Logits:
+    """`logits` (V,) with the repetition, presence and frequency penalties for `previous` tokens.
+
+    Repetition divides positive logits and multiplies negative ones (Keskar et al. 2019); presence and
+    frequency subtract, by OpenAI's formula.
+    """
+    if not _penalises(params):
+        return logits
+    return _penalised(
+        logits, TokenCounts(len(logits), params.penalty_last_n).update(previous), params
+    )
+
+
+def probabilities(logits: Logits, params: SamplingParams, previous: Sequence[int] = ()) -> Floats:
+    """The distribution (V,) that `Sampler` draws from; one token has it all at temperature 0."""
+    logits = apply_penalties(logits, previous, params)
+    logits = _biased(logits, check_bias(params.logit_bias, len(logits)))
+    out = np.zeros(len(logits), np.float64)
+    if params.temperature == 0:
+        out[_likeliest(logits)] = 1.0
+    else:
+        ids, weights = _candidates(logits, params)
+        out[ids] = weights / weights.sum()
+    return out
+
+
+def _penalises(params: SamplingParams) -> bool:
+    return (
+        params.repetition_penalty != 1
+        or params.presence_penalty != 0
+        or params.frequency_penalty != 0
+    ) and params.penalty_last_n != 0
+
+
+def _penalised(logits: Logits, counts: NDArray[np.int64], params: SamplingParams) -> Logits:
+    seen = np.flatnonzero(counts)
+    values = logits[seen]
+    values = np.where(
+        values > 0, values / params.repetition_penalty, values * params.repetition_penalty
+    )
+    values -= params.presence_penalty + params.frequency_penalty * counts[seen]
+    out = logits.copy()
+    out[seen] = values
+    return out
+
+
+def _biased(logits: Logits, bias: tuple[Ids, Floats]) -> Logits:
+    ids, values = bias
+    if not len(ids):
+        return logits
+    out = logits.copy()
+    out[ids] += values
+    return out
+
+
+def _without_nan(logits: Logits) -> tuple[Logits, float]:
+    """`logits` with NaN as minus infinity, and the greatest of them, which is finite."""
+    top = float(logits.max(initial=-np.inf))
+    if math.isnan(top):
+        logits = np.where(np.isnan(logits), -np.inf, logits)
+        top = float(logits.max(initial=-np.inf))
+    if not math.isfinite(top):
+        raise NumericError(
+            "The model gave no usable prediction: "
+            + ("a logit is infinite" if top > 0 else "every logit is NaN or minus infinity")
+            + ". The file may be damaged; try --precision exact or another version of the model."
+        )
+    return logits, top
+
+
+def _likeliest(logits: Logits) -> int:
+    """The token with the greatest logit, the lowest id among equals."""
+    return int(_without_nan(logits)[0].argmax())
+
+
+def _candidates(logits: Logits, params: SamplingParams) -> tuple[Ids, Floats]:
+    """The tokens that pass all filters, likeliest first if any filter is on, and their weights."""
+    logits, top = _without_nan(logits)
+    t = params.temperature
+    typical = params.typical_p < 1
+
+    def weigh(ids: Ids | slice) -> Floats:
+        with np.errstate(over="ignore"):  # a temperature near 0 makes minus infinity, rightly
+            return np.exp((logits[ids].astype(np.float64) - top) / t)
+
+    if 0 < params.top_k < len(logits):
+        ids = _top(logits, params.top_k)
+        weights = weigh(ids)
+        total = float(weights.sum())
+    elif typical or params.top_p < 1 or params.min_p > 0:
+        everything = weigh(slice(None))
+        total = float(everything.sum())
+        if typical:
+            ids = np.argsort(-everything, kind="stable")
+        elif params.min_p > 0:
+            ids = np.flatnonzero(everything >= params.min_p)
+            ids = ids[np.argsort(-everything[ids], kind="stable")]
+        else:
+            ids = _until(logits, everything, params.top_p * total)
+        weights = everything[ids]
+    else:
+        return np.arange(len(logits)), weigh(slice(None))
+    if typical:
+        ids, weights = _typical(ids, weights, total, params.typical_p)
+        total = float(weights.sum())
+    if params.top_p < 1:
+        keep = _n_within(weights, params.top_p * total)
+        ids, weights = ids[:keep], weights[:keep]
+    if params.min_p > 0:
+        keep = max(1, int(np.count_nonzero(weights >= params.min_p * weights[0])))
+        ids, weights = ids[:keep], weights[:keep]
+    return ids, weights
+
+
+def _typical(ids: Ids, weights: Floats, total: float, mass: float) -> tuple[Ids, Floats]:
+    """Tokens whose surprise is nearest to the expected one, up to `mass` (Meister et al. 2022)."""
+    p = weights / total
+    with np.errstate(divide="ignore"):
+        surprise = -np.log(p)
+    expected = float(np.sum(p * surprise, where=p > 0))
+    order = np.argsort(np.abs(surprise - expected), kind="stable")
+    keep = np.sort(order[: _n_within(p[order], mass)])
+    return ids[keep], weights[keep]
+
+
+def _n_within(weights: Floats, mass: float) -> int:
+    """How many of `weights` have less than `mass` before them; at least one."""
+    return max(1, int(np.searchsorted(np.cumsum(weights[:-1]), mass)) + (mass > 0))
+
+
+def _until(logits: Logits, weights: Floats, mass: float) -> Ids:
+    """The likeliest tokens that together weigh at least `mass`, likeliest first."""
+    k = _FIRST_GUESS
+    while k < len(logits):
+        ids = _top(logits, k)
+        if weights[ids].sum() >= mass:
+            return ids
+        k *= 8
+    return np.argsort(-weights, kind="stable")
+
+
+def _top(logits: Logits, k: int) -> Ids:
+    """The `k` greatest of `logits` (V,), greatest first, lower ids first among equals.
+
+    The k greatest lie in the k blocks with the greatest maxima, so few values need sorting.
+    """
+    n_blocks = len(logits) // _BLOCK
+    if n_blocks > 2 * k:
+        rest = n_blocks * _BLOCK
+        maxima = logits[:rest].reshape(n_blocks, _BLOCK).max(axis=1)
+        blocks = _top_unsorted(maxima, k)
+        among = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+        among = np.concatenate([among, np.arange(rest, len(logits))])
+        ids = among[_top_unsorted(logits[among], k)]
+    else:
+        ids = _top_unsorted(logits, k)
+    return ids[np.argsort(-logits[ids], kind="stable")]
+
+
+def _top_unsorted(values: Logits, k: int) -> Ids:
+    """Indices of the `k` greatest, in rising order, lower ones first among equals."""
+    least = np.partition(values, len(values) - k)[len(values) - k]
+    above = np.flatnonzero(values > least)
+    equal = np.flatnonzero(values == least)[: k - len(above)]
+    return np.sort(np.concatenate([above, equal]))
+
+
+def _pick(weights: Floats, u: float) -> int:
+    """The index whose part of the total weight holds `u` in [0, 1)."""
+    sums = np.cumsum(weights)
+    last = int(np.searchsorted(sums, sums[-1]))
+    return min(int(np.searchsorted(sums, u * sums[-1], side="right")), last)

@@ -1,0 +1,438 @@
+"""Text to token ids and back, built from a GGUF file's metadata alone."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Protocol
+
+import tokenizers
+from tokenizers import models, pre_tokenizers
+
+from engine.errors import BadRequest, ModelFileError, UnsupportedModel
+from engine.gguf import meta_array, meta_bool, meta_int, meta_str
+from engine.markers import Markers
+from engine.pretokenizers import DEFAULT, GEMMA4, RULES, Rule
+from engine.sentencepiece import SPACE, GreedyMerges
+
+_KEY = "tokenizer.ggml."
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_UNKNOWN_TEXT = " \u2047 "
+
+# Texts that end a turn or an answer. The first kind cannot be anything else; the second counts only where
+# the file calls it a control token.
+_END_OF_TURN = frozenset(
+    (
+        *(
+            "<|im_end|>",
+            "<|eot_id|>",
+            "<|eom_id|>",
+            "<|end|>",
+            "<|return|>",
+            "<|call|>",
+            "<|calls|>",
+        ),
+        *("<|flush|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<end_of_utterance>"),
+        *("<turn|>", "<|tool_response>", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
+    )
+)
+_END_OF_TURN_IF_CONTROL = frozenset(
+    (
+        *("</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[", "</assistant>"),
+        *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
+    )
+)
+_END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+
+
+class TokenType(IntEnum):
+    """The numbers of `tokenizer.ggml.token_type`."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class _Encoder(Protocol):
+    """Encodes text that holds no whole tokens; `first` says that it begins the text or follows a marker."""
+
+    def __call__(self, text: str, first: bool) -> list[int]: ...
+
+
+class Tokenizer:
+    """One model's vocabulary; may be shared by threads."""
+
+    def __init__(
+        self,
+        tokens: list[str],
+        types: list[int],
+        encoder: _Encoder,
+        byte_of: Mapping[str, int] | None,
+        *,
+        bos_id: int | None,
+        end_ids: Iterable[int],
+        add_bos: bool,
+        strip_first_space: bool,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        """Use `from_gguf`. `byte_of` maps the characters of byte-level tokens to bytes."""
+        self._tokens = tokens
+        self._types = types
+        self._encode_text = encoder
+        self._byte_of = byte_of
+        self.bos_id = bos_id
+        self.eos_ids = frozenset(end_ids)
+        self.add_bos = add_bos and bos_id is not None
+        self._strip_first_space = strip_first_space
+        self.warnings = warnings
+        control: dict[str, int] = {}
+        visible: dict[str, int] = {}
+        for token, kind in enumerate(types):
+            if kind == TokenType.CONTROL:
+                control[tokens[token]] = token
+            elif kind == TokenType.USER_DEFINED:
+                visible[tokens[token]] = token
+        self.control_markers = Markers(control)
+        self._visible_markers = Markers(visible)
+        self._all_markers = Markers(visible | control)
+
+    @classmethod
+    def from_gguf(cls, meta: Mapping[str, Any]) -> Tokenizer:
+        """Build it from the keys `tokenizer.ggml.*`; `ModelFileError` or `UnsupportedModel` if that fails."""
+        with _no_panic():
+            return _build(meta)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens."""
+        return len(self._tokens)
+
+    def is_control(self, token: int) -> bool:
+        """Whether a token is a marker that is not part of the text."""
+        return self._types[self._known(token)] == TokenType.CONTROL
+
+    def token_text(self, token: int) -> str:
+        """A token as the vocabulary spells it."""
+        return self._tokens[self._known(token)]
+
+    def token_id(self, text: str) -> int | None:
+        """The id of the marker or visible special token `text`."""
+        found = list(self._all_markers.find(text))
+        return found[0][2] if len(found) == 1 and found[0][:2] == (0, len(text)) else None
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; may be a part of a character."""
+        text, kind = self.token_text(token), self._types[token]
+        if kind in (TokenType.CONTROL, TokenType.USER_DEFINED):
+            return text.encode()
+        if kind == TokenType.BYTE and (match := _BYTE_TOKEN.fullmatch(text)):
+            return bytes([int(match[1], 16)])
+        if self._byte_of is None:
+            if kind == TokenType.UNKNOWN:
+                return _UNKNOWN_TEXT.encode()
+            return text.replace(SPACE, " ").encode()
+        return b"".join(
+            bytes([self._byte_of[c]]) if c in self._byte_of else c.encode() for c in text
+        )
+
+    def encode(
+        self, text: str, special: bool = False, add_bos: bool | None = None, shield: str = ""
+    ) -> list[int]:
+        """The ids of `text`.
+
+        `special`: markers in the text become control tokens. `add_bos`: begin with the BOS token unless
+        the text does; by default as the model wants it. `shield`: a character that is taken out after
+        the markers are found.
+        """
+        markers = self._all_markers if special else self._visible_markers
+        ids: list[int] = []
+        first = True
+        for piece in markers.split(_without_lone_surrogates(text)):
+            if isinstance(piece, int):
+                ids.append(piece)
+                first = self.is_control(piece)
+                continue
+            for part in self._visible_markers.split(piece.replace(shield, "") if shield else piece):
+                if isinstance(part, int):
+                    ids.append(part)
+                else:
+                    ids += self._encode_text(part, first)
+                first = False
+        if add_bos if add_bos is not None else self.add_bos:
+            if self.bos_id is None:
+                raise BadRequest("The model has no BOS token to begin with; leave add_bos out.")
+            if ids[:1] != [self.bos_id]:
+                ids.insert(0, self.bos_id)
+        return ids
+
+    def decode(self, ids: Iterable[int], special: bool = False, at_start: bool = True) -> str:
+        """The text of `ids`; control tokens appear only if `special`. See `detokenizer`."""
+        stream = Detokenizer(self, special, at_start)
+        return "".join([*map(stream.push, ids), stream.flush()])
+
+    def detokenizer(self, special: bool = False, at_start: bool = True) -> Detokenizer:
+        """A stream of text from tokens.
+
+        `at_start`: the text begins here, so the space that SentencePiece puts ahead of a text is taken
+        away; False where the tokens go on with a text.
+        """
+        return Detokenizer(self, special, at_start)
+
+    def _known(self, token: int) -> int:
+        if not 0 <= token < len(self._tokens):
+            raise BadRequest(
+                f"Token id {token} is not in the vocabulary, expected 0 to {len(self._tokens) - 1}."
+            )
+        return token
+
+
+class Detokenizer:
+    """Turns tokens into text as they come, never emitting half a character."""
+
+    def __init__(self, tokenizer: Tokenizer, special: bool = False, at_start: bool = True) -> None:
+        self._tokenizer = tokenizer
+        self._special = special
+        self._strip = at_start and tokenizer._strip_first_space
+        self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """The text that `token` completes, possibly none."""
+        if not self._special and self._tokenizer.is_control(token):
+            return ""
+        return self.push_bytes(self._tokenizer.token_bytes(token))
+
+    def push_bytes(self, data: bytes) -> str:
+        """The text that `data` completes; bytes that cannot become a character come out as U+FFFD."""
+        if self._strip and data:
+            self._strip = False
+            data = data.removeprefix(b" ")
+        return self._bytes.decode(data)
+
+    def flush(self) -> str:
+        """What is left: U+FFFD for an unfinished character, else nothing."""
+        return self._bytes.decode(b"", final=True)
+
+
+@contextlib.contextmanager
+def _no_panic() -> Iterator[None]:
+    """Turn failures of the `tokenizers` library, which may panic, into `ModelFileError`."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ == "PanicException" or type(error) in (Exception, ValueError):
+            raise ModelFileError(
+                f"The vocabulary cannot be used: {error}. The file is damaged or made by a faulty tool; "
+                "get another version of the model."
+            ) from error
+        raise
+
+
+def _without_lone_surrogates(text: str) -> str:
+    if not text.isascii() and re.search("[\ud800-\udfff]", text):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _build(meta: Mapping[str, Any]) -> Tokenizer:
+    model = meta_str(meta, _KEY + "model")
+    if model not in ("gpt2", "llama", "gemma4"):
+        raise UnsupportedModel(
+            f"The tokenizer is of kind {model!r}, expected gpt2, llama or gemma4. "
+            "This version cannot read its text."
+        )
+    tokens = [t or f"[EMPTY_{i}]" for i, t in enumerate(meta_array(meta, _KEY + "tokens", str))]
+    if len(set(tokens)) != len(tokens):
+        text, count = Counter(tokens).most_common(1)[0]
+        raise _faulty(f"{_KEY}tokens holds {text!r} {count} times, expected each token once")
+    types = meta_array(
+        meta, _KEY + "token_type", int, [TokenType.NORMAL] * len(tokens), len(tokens)
+    )
+    warnings: list[str] = []
+    bos, ends = _ends(meta, tokens, types := list(types), warnings)
+    rule = DEFAULT
+    byte_of: Mapping[str, int] | None = None
+    if model == "llama":
+        encoder: _Encoder = _sentencepiece(meta, tokens, types)
+    elif model == "gemma4":
+        rule = GEMMA4
+        encoder = _spaced_merges(meta, tokens, types)
+    else:
+        rule = _rule(meta, warnings)
+        byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
+        encoder = _byte_level(meta, tokens, rule)
+    add_bos = meta_bool(meta, _KEY + "add_bos_token", model == "llama" or rule.add_bos)
+    return Tokenizer(
+        tokens, types, encoder, byte_of, bos_id=bos, end_ids=ends,
+        add_bos=add_bos or model == "gemma4",  # some of its files wrongly say false
+        strip_first_space=model == "llama" and meta_bool(meta, _KEY + "add_space_prefix", True),
+        warnings=tuple(warnings),
+    )  # fmt: skip
+
+
+def _faulty(what: str) -> ModelFileError:
+    return ModelFileError(
+        f"{what}. The file is damaged or made by a faulty tool; get another version of the model."
+    )
+
+
+def _special_id(meta: Mapping[str, Any], name: str, n_tokens: int) -> int | None:
+    token = meta_int(meta, _KEY + name, -1)
+    # Writers say "none" with the largest number of 32 bits.
+    if token in (-1, 2**32 - 1):
+        return None
+    if not 0 <= token < n_tokens:
+        raise _faulty(f"{_KEY}{name} is {token}, expected 0 to {n_tokens - 1}")
+    return token
+
+
+def _ends(
+    meta: Mapping[str, Any], tokens: list[str], types: list[int], warnings: list[str]
+) -> tuple[int | None, set[int]]:
+    """The BOS token and all that end an answer; corrects `types` where these are plainly wrong."""
+    n = len(tokens)
+    ends = {token for key in _END_KEYS if (token := _special_id(meta, key, n)) is not None}
+    declared = frozenset(ends)
+    for token, text in enumerate(tokens):
+        if text in _END_OF_TURN:
+            ends.add(token)
+            if types[token] != TokenType.CONTROL:
+                types[token] = TokenType.CONTROL
+                warnings.append(
+                    f"The file calls {text!r} plain text; it is used as the end of a turn."
+                )
+        elif text in _END_OF_TURN_IF_CONTROL and types[token] == TokenType.CONTROL:
+            ends.add(token)
+    texts = {tokens[token]: token for token in ends}
+    # In OpenAI's and Solar's formats this one only ends a part of an answer.
+    if "<|end|>" in texts and texts.keys() & {"<|call|>", "<|calls|>"}:
+        ends -= {texts["<|end|>"]} - declared
+    # Gemma 4 knows it as a tag of HTML.
+    if "</s>" in texts and "<|tool_response>" in texts:
+        ends -= {texts["</s>"]} - declared
+    return _special_id(meta, "bos_token_id", n), ends
+
+
+def _rule(meta: Mapping[str, Any], warnings: list[str]) -> Rule:
+    name = meta_str(meta, _KEY + "pre", "")
+    if name in RULES:
+        return RULES[name]
+    found = f"does not know the pre-tokenizer {name!r}" if name else "finds no pre-tokenizer named"
+    warnings.append(
+        f"This version {found}; answers may be worse, since text is cut by a common rule."
+    )
+    return DEFAULT
+
+
+def _byte_alphabet() -> list[str]:
+    """The character that byte-level vocabularies write for each byte (GPT-2)."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(b if b in printable else next(others)) for b in range(256)]
+
+
+def _merges(meta: Mapping[str, Any], vocab: Mapping[str, int]) -> list[tuple[str, str]]:
+    merges: list[tuple[str, str]] = []
+    for text in meta_array(meta, _KEY + "merges", str):
+        # Either part may not be empty; the first may itself begin with a space.
+        cut = text.find(" ", 1)
+        left, right = text[:cut], text[cut + 1 :]
+        if cut < 0 or left not in vocab or right not in vocab or left + right not in vocab:
+            raise _faulty(
+                f"{_KEY}merges holds {text[:80]!r}, expected two tokens whose joint is a token"
+            )
+        merges.append((left, right))
+    return merges
+
+
+def _byte_level(meta: Mapping[str, Any], tokens: list[str], rule: Rule) -> _Encoder:
+    vocab = {text: token for token, text in enumerate(tokens)}
+    engine = tokenizers.Tokenizer(
+        models.BPE(vocab, _merges(meta, vocab), ignore_merges=rule.whole_words)
+    )
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
+        + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+
+    def encode(text: str, first: bool) -> list[int]:
+        return engine.encode(text, add_special_tokens=False).ids
+
+    return encode
+
+
+def _spaced_merges(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
+    """Merges on plain text whose spaces are written as `SPACE`, with byte fallback."""
+    vocab = {text: token for token, text in enumerate(tokens)}
+    unknown = _special_id(meta, "unknown_token_id", len(tokens))
+    engine = tokenizers.Tokenizer(
+        models.BPE(
+            vocab, _merges(meta, vocab), byte_fallback=True, fuse_unk=True,
+            unk_token=None if unknown is None else tokens[unknown],
+        )
+    )  # fmt: skip
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in GEMMA4.patterns]
+    )
+    # Runs of line ends are tokens that no merges make.
+    lines = Markers({text: token for text, token in vocab.items() if not text.strip("\n")})
+
+    def encode(text: str, first: bool) -> list[int]:
+        ids: list[int] = []
+        for part in lines.split(text.replace(" ", SPACE)):
+            if isinstance(part, int):
+                ids.append(part)
+            else:
+                ids += engine.encode(part, add_special_tokens=False).ids
+        return ids
+
+    return encode
+
+
+def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
+    scores = meta_array(meta, _KEY + "scores", float, length=len(tokens))
+    if not all(map(math.isfinite, scores)):
+        raise _faulty(f"{_KEY}scores holds a number that is not finite")
+    mergeable = (TokenType.NORMAL, TokenType.USER_DEFINED, TokenType.UNUSED)
+    pieces = {
+        text: i
+        for i, (text, kind) in enumerate(zip(tokens, types, strict=True))
+        if kind in mergeable
+    }
+    merges = GreedyMerges(
+        pieces,
+        scores,
+        frozenset(i for i, kind in enumerate(types) if kind == TokenType.UNUSED),
+        _byte_ids(tokens, types),
+        _special_id(meta, "unknown_token_id", len(tokens)),
+    )
+    prefix = meta_bool(meta, _KEY + "add_space_prefix", True)
+
+    def encode(text: str, first: bool) -> list[int]:
+        text = text.replace(" ", SPACE)
+        return merges.encode(SPACE + text if first and prefix else text)
+
+    return encode
+
+
+def _byte_ids(tokens: Sequence[str], types: Sequence[int]) -> list[int] | None:
+    """The ids of the 256 byte tokens in order of their bytes, None if there are none."""
+    found: dict[int, int] = {}
+    for token, (text, kind) in enumerate(zip(tokens, types, strict=True)):
+        if kind == TokenType.BYTE:
+            match = _BYTE_TOKEN.fullmatch(text)
+            if not match:
+                raise _faulty(
+                    f"{_KEY}tokens has the byte token {text[:40]!r}, expected <0x00> to <0xFF>"
+                )
+            found[int(match[1], 16)] = token
+    if found and len(found) != 256:
+        raise _faulty(f"{_KEY}tokens has {len(found)} byte tokens, expected 256 or none")
+    return [found[b] for b in range(256)] if found else None
