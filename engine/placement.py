@@ -1,0 +1,293 @@
+"""Will it fit, and with which numbers does it run: estimates with their addends, and the final `Plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from engine.config import EngineConfig, Plan
+from engine.devices import Device
+from engine.errors import BadRequest, OutOfMemory
+from engine.gguf import HeaderSummary
+from engine.types import MemoryPart
+
+PAGE_TOKENS = 64
+DEFAULT_CTX = 16_384  # chosen for the user where memory and model allow; more is a setting away
+_LEAST_CTX = 2_048  # below this an automatic context is of no use
+_UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
+_GIB, _MIB = 1 << 30, 1 << 20
+_MOST_RESERVE = _GIB
+_KV_BYTES = 2  # f16
+_BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What of a file decides over memory; 0 where the file does not say.
+
+    `weights` bytes, `context` tokens of training, `kv_token` bytes of keys and values a token,
+    `row` bytes of intermediate values a token, `n_vocab` words.
+    """
+
+    weights: int
+    context: int
+    kv_token: int
+    row: int
+    n_vocab: int
+
+    @classmethod
+    def of(cls, header: HeaderSummary) -> Footprint:
+        """Read it from a header; never raises, whatever the file holds."""
+        arch, meta = header.architecture, header.meta
+        layers = _number(meta, f"{arch}.block_count")
+        embd = _number(meta, f"{arch}.embedding_length")
+        heads = _largest(meta, f"{arch}.attention.head_count")
+        key = _number(meta, f"{arch}.attention.key_length") or (embd // heads if heads else 0)
+        value = _number(meta, f"{arch}.attention.value_length") or key
+        kv_heads = meta.get(f"{arch}.attention.head_count_kv", heads)
+        if isinstance(kv_heads, list):
+            all_kv_heads = sum(n for n in kv_heads if type(n) is int and n > 0)
+        else:
+            # Hybrid models keep keys and values in every n-th layer only.
+            interval = max(1, _number(meta, f"{arch}.full_attention_interval"))
+            all_kv_heads = layers // interval * (kv_heads if type(kv_heads) is int else 0)
+        ff = _largest(meta, f"{arch}.feed_forward_length") or _number(
+            meta, f"{arch}.expert_feed_forward_length"
+        )
+        words = meta.get("tokenizer.ggml.tokens")
+        floats = 5 * embd + 3 * heads * key + 3 * ff
+        return cls(
+            weights=sum(info.n_bytes for info in header.infos.values()),
+            context=_number(meta, f"{arch}.context_length"),
+            kv_token=all_kv_heads * (key + value) * _KV_BYTES,
+            row=floats * 4,
+            n_vocab=len(words) if isinstance(words, list) else 0,
+        )
+
+    def work(self, config: EngineConfig) -> int:
+        """Bytes of step buffers, logits and vocabulary."""
+        rows = config.prefill_chunk + config.max_concurrency
+        logits = config.max_concurrency * self.n_vocab * 4 * 2
+        return rows * self.row + logits + self.n_vocab * _BYTES_PER_WORD
+
+    @property
+    def page(self) -> int:
+        """Bytes of one page, all layers."""
+        return self.kv_token * PAGE_TOKENS
+
+
+@runtime_checkable
+class HasFootprint(Protocol):
+    """Anything that knows its footprint, such as a library entry."""
+
+    @property
+    def footprint(self) -> Footprint | None:
+        """None where the file cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Whether a model fits a device.
+
+    `parts` show the whole device: other programs, model, kv, work, free, reserve; they sum to its memory
+    unless the model is too large. `total` is what the model needs (model + kv + work), `available` what
+    it may take; `context` the tokens it would run with. `verdict` is "fits", "tight" or "too large".
+    """
+
+    parts: tuple[MemoryPart, ...]
+    total: int
+    available: int
+    verdict: str
+    explanation: str
+    context: int
+    device: Device
+
+
+def estimate(
+    source: HeaderSummary | HasFootprint,
+    config: EngineConfig,
+    devices: Sequence[Device],
+    leaving: int = 0,
+) -> Estimate:
+    """How a model would sit on the device of `config`, with the context it would get.
+
+    `leaving` bytes are given back by the model that is loaded now. `BadRequest` for an unknown device
+    or a file that cannot be read.
+    """
+    footprint = Footprint.of(source) if isinstance(source, HeaderSummary) else source.footprint
+    if footprint is None:
+        raise BadRequest("There is no estimate for a file that cannot be read.")
+    return _Sizing(footprint, config, _device(config, devices), leaving).estimate()
+
+
+def resolve(config: EngineConfig, model_file: HeaderSummary, devices: Sequence[Device]) -> Plan:
+    """The plan to run `model_file` with: every number final, what was chosen for the user in `notes`.
+
+    A number that the user gave is never changed: `OutOfMemory` with the addends where it cannot fit this
+    device at all, a note where it fits only when other programs make room. `BadRequest` for a device
+    that is not there.
+    """
+    device = _device(config, devices)
+    if device.kind != "cpu":
+        raise BadRequest(
+            f"Device: found {device.id}; this version computes on the processor only. Choose cpu."
+        )
+    sizing = _Sizing(Footprint.of(model_file), config, device, 0)
+    sizing.refuse_impossible(model_file.name)
+    return Plan(
+        path=model_file.path,
+        device=device.id,
+        threads=config.threads or device.cores,
+        precision=config.precision,
+        max_ctx=sizing.max_ctx,
+        max_concurrency=config.max_concurrency,
+        prefill_chunk=config.prefill_chunk,
+        page_tokens=PAGE_TOKENS,
+        n_pages=sizing.n_pages,
+        chat_template_file=config.chat_template_file,
+        notes=sizing.notes(),
+    )
+
+
+def size_text(n: int) -> str:
+    """Bytes for people: "4.7 GB", "94 MB" (1 GB = 2^30 bytes)."""
+    return f"{n / _GIB:,.1f} GB" if n >= _GIB else f"{n / _MIB:,.0f} MB"
+
+
+class _Sizing:
+    """The sums behind an estimate and a plan."""
+
+    def __init__(
+        self, footprint: Footprint, config: EngineConfig, device: Device, leaving: int
+    ) -> None:
+        self.footprint, self.config, self.device = footprint, config, device
+        self.trained = footprint.context
+        self.wanted = config.max_ctx or min(self.trained or _UNKNOWN_CTX, DEFAULT_CTX)
+        free = min(device.memory_total, device.memory_free + leaving)
+        self.other = device.memory_total - free
+        self.reserve = min(free, device.memory_total // 20, _MOST_RESERVE)
+        self.available = free - self.reserve
+        self.weights, self.work = footprint.weights, footprint.work(config)
+        self.max_ctx = self._context()
+        self.n_pages = self._pages()
+        self.kv = self.n_pages * footprint.page
+        self.need = self.weights + self.work + self.kv
+
+    def _context(self) -> int:
+        """The user's number, else as much of the default as memory holds."""
+        if self.config.max_ctx is not None or not self.footprint.page:
+            return self.wanted
+        room = max(0, self.available - self.weights - self.work)
+        fits = room // self.footprint.page * PAGE_TOKENS
+        return min(self.wanted, max(fits, _LEAST_CTX))
+
+    def _pages(self) -> int:
+        """One whole context, and a quarter of one for each further sequence while there is room."""
+        one = -(-self.max_ctx // PAGE_TOKENS)
+        more = (self.config.max_concurrency - 1) * -(-one // 4)
+        if not self.footprint.page:
+            return one + more
+        left = self.available - self.weights - self.work - one * self.footprint.page
+        return one + max(0, min(more, left // self.footprint.page))
+
+    def refuse_impossible(self, name: str) -> None:
+        """Raise `OutOfMemory` if not even an empty device holds it."""
+        one = -(-self.max_ctx // PAGE_TOKENS) * self.footprint.page
+        need = self.weights + self.work + one
+        total = self.device.memory_total
+        if need <= total:
+            return
+        room = total - self.reserve - self.weights - self.work
+        most = room // self.footprint.page * PAGE_TOKENS if self.footprint.page else 0
+        cure = (
+            f"Choose a context of at most {most:,} tokens"
+            if most >= PAGE_TOKENS
+            else "Choose a smaller model or quantisation"
+        )
+        raise OutOfMemory(
+            f"{name} with a context of {self.max_ctx:,} tokens needs {size_text(need)} "
+            f"(weights {size_text(self.weights)}, context {size_text(one)}, work space "
+            f"{size_text(self.work)}); {self.device.name} has {size_text(total)}, of which "
+            f"{size_text(self.device.memory_free)} are free. {cure}."
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What was chosen for the user, or may surprise."""
+        notes = []
+        if self.config.max_ctx is None and self.max_ctx < self.wanted:
+            notes.append(
+                f"The context is {self.max_ctx:,} tokens, not {self.wanted:,}: more does not fit the "
+                f"{size_text(self.available)} that are free."
+            )
+        elif self.config.max_ctx is None and self.max_ctx < self.trained:
+            notes.append(
+                f"The context is {self.max_ctx:,} of the {self.trained:,} tokens that the model can "
+                "take; the settings of the model change it."
+            )
+        if self.trained and self.max_ctx > self.trained:
+            notes.append(
+                f"The context of {self.max_ctx:,} tokens is more than the {self.trained:,} that the "
+                "model was made for; answers get worse beyond that."
+            )
+        if self.need > self.available:
+            notes.append(
+                f"The model needs {size_text(self.need)} and {size_text(self.available)} are free; it "
+                "may be slow until other programs give memory back."
+            )
+        return tuple(notes)
+
+    def estimate(self) -> Estimate:
+        """The parts, the verdict and a sentence with the numbers."""
+        if self.need > self.available:
+            verdict = "too large"
+        elif self.need > self.available * 0.9 or self.max_ctx < self.wanted:
+            verdict = "tight"
+        else:
+            verdict = "fits"
+        kv = f"context {size_text(self.kv)} for {self.max_ctx:,} tokens"
+        if not self.footprint.kv_token:
+            kv = "context unknown, since the file does not say"
+        text = (
+            f"Needs {size_text(self.need)}: weights {size_text(self.weights)}, {kv}, work space "
+            f"{size_text(self.work)}. {size_text(self.available)} of "
+            f"{size_text(self.device.memory_total)} can be used; other programs hold "
+            f"{size_text(self.other)}."
+        )
+        if verdict == "too large":
+            text += f" {size_text(self.need - self.available)} are missing."
+        elif self.max_ctx < self.wanted:
+            text += f" A context of {self.wanted:,} tokens would not fit."
+        parts = (
+            MemoryPart("other", "Other programs", self.other),
+            MemoryPart("model", "Model weights", self.weights),
+            MemoryPart("kv", "Context", self.kv),
+            MemoryPart("work", "Work space", self.work),
+            MemoryPart("free", "Free", max(0, self.available - self.need)),
+            MemoryPart("reserve", "Kept free", self.reserve),
+        )
+        return Estimate(parts, self.need, self.available, verdict, text, self.max_ctx, self.device)
+
+
+def _device(config: EngineConfig, devices: Sequence[Device]) -> Device:
+    for device in devices:
+        if device.id == config.device:
+            return device
+    raise BadRequest(
+        f"Device: found {config.device!r}, expected one of {', '.join(d.id for d in devices)}."
+    )
+
+
+def _number(meta: Mapping[str, Any], key: str) -> int:
+    """A positive whole number of the metadata, else 0."""
+    value = meta.get(key)
+    return value if type(value) is int and 0 < value < 1 << 40 else 0
+
+
+def _largest(meta: Mapping[str, Any], key: str) -> int:
+    """As `_number`; the largest of a list that has one for each layer."""
+    value = meta.get(key)
+    if isinstance(value, list):
+        return max((n for n in value if type(n) is int and 0 < n < 1 << 40), default=0)
+    return _number(meta, key)
