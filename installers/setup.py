@@ -28,6 +28,7 @@ LOG = VENV / "lucebox-setup.log"
 WINDOWS = os.name == "nt"
 PYTHON = VENV / ("Scripts/python.exe" if WINDOWS else "bin/python")
 OLDEST, NEWEST = (3, 11), (3, 14)
+VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 class SetupError(Exception):
@@ -88,10 +89,21 @@ def version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
+def inside_environment(code: str) -> str:
+    """What a line of Python prints in the environment."""
+    return subprocess.check_output([str(PYTHON), "-c", code], text=True).strip()
+
+
 def usable(state: dict[str, Any]) -> bool:
-    """Whether the running Python is that of a complete environment."""
-    inside = Path(sys.prefix).resolve() == VENV.resolve()
-    return inside and bool(state.get("complete")) and state.get("python") == version()
+    """Whether the environment was completed, and its Python still runs and is the one noted."""
+    if not state.get("complete"):
+        return False
+    if Path(sys.prefix).resolve() == VENV.resolve():
+        return state.get("python") == version()
+    try:
+        return state.get("python") == inside_environment(VERSION)
+    except (OSError, subprocess.CalledProcessError):
+        return False
 
 
 def up_to_date(names: list[str], state: dict[str, Any]) -> bool:
@@ -139,6 +151,7 @@ def make_environment(state: dict[str, Any]) -> dict[str, Any]:
         else:
             old = next(p for n in range(1, 1000) if not (p := ROOT / f".venv.old{n}").exists())
             VENV.rename(old)
+            (old / ".gitignore").write_text("*\n", encoding="utf-8")
             say(f"The .venv that was here does not work; it is now {old.name}.")
     say(f"Setting up in .venv with Python {version()}, once; this takes a minute or two.")
     VENV.mkdir()
@@ -193,11 +206,6 @@ def install(name: str) -> None:
     run_logged(command, "install the dependencies")
 
 
-def inside_environment(code: str) -> str:
-    """What a line of Python prints in the environment."""
-    return subprocess.check_output([str(PYTHON), "-c", code], text=True).strip()
-
-
 def put_checkout_on_path() -> None:
     """Let the environment import the checkout in place, wherever both are moved to together."""
     site = Path(inside_environment("import sysconfig; print(sysconfig.get_path('purelib'))"))
@@ -231,8 +239,7 @@ def set_up(dev: bool) -> None:
                     install(name)
                     done[name] = fingerprint(name)
             put_checkout_on_path()
-            code = "import sys; print('%d.%d' % sys.version_info[:2])"
-            state["python"] = inside_environment(code)
+            state["python"] = inside_environment(VERSION)
             state["complete"] = True
             write_state(state)
     install_demo(state, must=dev)
@@ -248,7 +255,7 @@ def main() -> int:
     except SetupError as error:
         say(str(error))
         return 1
-    except OSError as error:
+    except (OSError, subprocess.CalledProcessError) as error:
         say(f"The set-up failed: {error}. Correct this and run it again.")
         return 1
     except KeyboardInterrupt:
