@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
+import shutil
 import typing
 from pathlib import Path
 from typing import Any
 
 from engine import paths
-from engine.config import AppSettings, SamplingParams
+from engine.config import AppSettings, SamplingParams, settings_of
 from engine.errors import BadRequest, EngineError
 from engine.files import write_atomically
 
@@ -20,7 +20,7 @@ _MOST = 16 << 20
 def load() -> tuple[AppSettings, str | None]:
     """The saved settings, and a sentence on what had to be replaced by defaults, or None.
 
-    Never raises. A file that is not JSON is kept beside the new one as `settings.json.bad`.
+    Never raises and never writes; `save` keeps a damaged file as `settings.json.bad`.
     """
     path = paths.settings_file()
     try:
@@ -33,24 +33,11 @@ def load() -> tuple[AppSettings, str | None]:
             "and changes may be lost."
         )
     except (ValueError, RecursionError) as error:
-        kept = _keep_bad(path)
         return AppSettings(), (
-            f"The settings in {path} are damaged ({error}); the defaults are used. "
-            + (
-                f"The old file is kept as {kept}."
-                if kept
-                else "The old file could not be set aside."
-            )
+            f"The settings in {path} are damaged ({error}); the defaults are used. The old file is kept "
+            "beside the new one when settings are saved."
         )
-    values: dict[str, Any] = {}
-    bad: list[str] = []
-    for field in dataclasses.fields(AppSettings):
-        if field.name not in content:
-            continue
-        try:
-            values[field.name] = _checked(field, content[field.name])
-        except BadRequest as error:
-            bad.append(str(error))
+    values, bad = _checked_all(content)
     problem = f"Some settings were replaced by their defaults. {' '.join(bad)}" if bad else None
     return AppSettings(**values), problem
 
@@ -58,12 +45,15 @@ def load() -> tuple[AppSettings, str | None]:
 def save(settings: AppSettings) -> None:
     """Write the settings; keys of other versions stay. `EngineError` if they cannot be written.
 
-    The file is replaced whole, so a crash leaves either the old or the new one.
+    The file is replaced whole, so a crash leaves either the old or the new one. A file with values that
+    `load` had to replace is kept beside it.
     """
     path = paths.settings_file()
     try:
         try:
             content = _read(path)
+            if _checked_all(content)[1]:
+                _keep_bad(path)
         except FileNotFoundError:
             content = {}
         except (ValueError, RecursionError):
@@ -72,10 +62,10 @@ def save(settings: AppSettings) -> None:
         content |= dataclasses.asdict(settings)
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
         write_atomically(path, text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
+    except (OSError, ValueError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise EngineError(
-            f"The settings cannot be saved in {path}: {error.strerror or error}. They hold until the "
-            "application closes."
+            f"The settings cannot be saved in {path}: {reason}. They hold until the application closes."
         ) from error
 
 
@@ -89,38 +79,55 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _keep_bad(path: Path) -> str | None:
-    """Set a damaged file aside under the first free name, so that nothing of it is lost."""
+    """Copy a damaged file under the first free name, so that nothing of it is lost."""
     for n in range(1, 100):
         kept = path.with_name(f"{path.name}.bad" if n == 1 else f"{path.name}.bad{n}")
         if not kept.exists():
             try:
-                os.rename(path, kept)
+                shutil.copy2(path, kept)
             except OSError:
                 return None
             return kept.name
     return None
 
 
-def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """A value of the right type and within its bounds, or `BadRequest`."""
+def _checked_all(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The values that are sound, by field, and a sentence on each that is not."""
     hints = typing.get_type_hints(AppSettings)
-    if not _fits(value, hints[field.name]):
-        title = field.metadata["info"].title if "info" in field.metadata else field.name
-        raise BadRequest(f"{title}: found {str(value)[:60]!r}, which is not of the expected kind.")
-    if field.name == "sampling":
-        return {model: _sampling(model, chosen) for model, chosen in value.items()}
-    AppSettings(**{field.name: value})  # raises for a value outside its bounds
-    return value
+    values: dict[str, Any] = {}
+    bad: list[str] = []
+    for name, info in settings_of(AppSettings).items():
+        if name not in content:
+            continue
+        value = content[name]
+        try:
+            if not _fits(value, hints[name]):
+                raise BadRequest(f"{info.title}: found {str(value)[:60]!r} of the wrong kind.")
+            if name == "sampling":
+                value = {
+                    model: chosen for model, chosen in value.items() if _sound(model, chosen, bad)
+                }
+            AppSettings(**{name: value})  # raises for a value outside its bounds
+        except BadRequest as error:
+            bad.append(str(error))
+        else:
+            values[name] = value
+    return values, bad
 
 
-def _sampling(model: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    """The sampling choices for one model, checked as `SamplingParams` checks them; other keys stay."""
-    known = {f.name for f in dataclasses.fields(SamplingParams) if "info" in f.metadata}
+def _sound(model: str, chosen: dict[str, Any], bad: list[str]) -> bool:
+    """Whether the sampling choices for one model pass the checks of `SamplingParams`."""
+    known = settings_of(SamplingParams)
+    hints = typing.get_type_hints(SamplingParams)
     try:
         SamplingParams(**{key: value for key, value in chosen.items() if key in known})
+        wrong = [key for key in chosen if key in known and not _fits(chosen[key], hints[key])]
     except (BadRequest, TypeError) as error:
-        raise BadRequest(f"Sampling of {model}: {error}") from error
-    return chosen
+        bad.append(f"Sampling of {model}: {error}")
+        return False
+    if wrong:
+        bad.append(f"Sampling of {model}: {', '.join(wrong)} of the wrong kind.")
+    return not wrong
 
 
 def _fits(value: Any, hint: Any) -> bool:
