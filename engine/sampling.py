@@ -28,7 +28,7 @@ _FIRST_GUESS = 256
 
 def has_bad(logits: Logits) -> bool:
     """Whether any logit is NaN or plus infinity, which only a numeric failure makes."""
-    return not bool(logits.max(initial=-np.inf) < np.inf)
+    return not bool(logits.max() < np.inf)
 
 
 class Sampler:
@@ -160,10 +160,10 @@ def _biased(logits: Logits, bias: tuple[Ids, Floats]) -> Logits:
 
 def _without_nan(logits: Logits) -> tuple[Logits, float]:
     """`logits` with NaN as minus infinity, and the greatest of them, which is finite."""
-    top = float(logits.max(initial=-np.inf))
+    top = float(logits.max())
     if math.isnan(top):
         logits = np.where(np.isnan(logits), -np.inf, logits)
-        top = float(logits.max(initial=-np.inf))
+        top = float(logits.max())
     if not math.isfinite(top):
         raise NumericError(
             "The model gave no usable prediction: "
@@ -175,7 +175,7 @@ def _without_nan(logits: Logits) -> tuple[Logits, float]:
 
 def _likeliest(logits: Logits) -> int:
     """The token with the greatest logit, the lowest id among equals."""
-    return int(_without_nan(logits)[0].argmax())
+    return int(np.argmax(_without_nan(logits)[0]))
 
 
 def _candidates(logits: Logits, params: SamplingParams) -> tuple[Ids, Floats]:

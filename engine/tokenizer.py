@@ -252,11 +252,10 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
     if len(set(tokens)) != len(tokens):
         text, count = Counter(tokens).most_common(1)[0]
         raise _faulty(f"{_KEY}tokens holds {text!r} {count} times, expected each token once")
-    types = meta_array(
-        meta, _KEY + "token_type", int, [TokenType.NORMAL] * len(tokens), len(tokens)
-    )
+    normal = [int(TokenType.NORMAL)] * len(tokens)
+    types = list(meta_array(meta, _KEY + "token_type", int, normal, len(tokens)))
     warnings: list[str] = []
-    bos, ends = _ends(meta, tokens, types := list(types), warnings)
+    bos, ends = _ends(meta, tokens, types, warnings)
     rule = DEFAULT
     byte_of: Mapping[str, int] | None = None
     if model == "llama":
