@@ -28,7 +28,7 @@ _FIRST_GUESS = 256
 
 def has_bad(logits: Logits) -> bool:
     """Whether any logit is NaN or plus infinity, which only a numeric failure makes."""
-    return not bool(logits.max() < np.inf)
+    return not bool(np.max(logits) < np.inf)
 
 
 class Sampler:
@@ -160,10 +160,10 @@ def _biased(logits: Logits, bias: tuple[Ids, Floats]) -> Logits:
 
 def _without_nan(logits: Logits) -> tuple[Logits, float]:
     """`logits` with NaN as minus infinity, and the greatest of them, which is finite."""
-    top = float(logits.max())
+    top = float(np.max(logits))
     if math.isnan(top):
         logits = np.where(np.isnan(logits), -np.inf, logits)
-        top = float(logits.max())
+        top = float(np.max(logits))
     if not math.isfinite(top):
         raise NumericError(
             "The model gave no usable prediction: "
@@ -252,7 +252,7 @@ def _top(logits: Logits, k: int) -> Ids:
     n_blocks = len(logits) // _BLOCK
     if n_blocks > 2 * k:
         rest = n_blocks * _BLOCK
-        maxima = logits[:rest].reshape(n_blocks, _BLOCK).max(axis=1)
+        maxima = np.max(logits[:rest].reshape(n_blocks, _BLOCK), axis=1)
         blocks = _top_unsorted(maxima, k)
         among = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
         among = np.concatenate([among, np.arange(rest, len(logits))])
