@@ -12,6 +12,8 @@ from app.theme import theme
 from app.widgets.basic import label
 from engine.types import MemoryPart
 
+# The model that is loaded is the target of speculation, whose hue it has everywhere.
+_HUES = {"model": "target"}
 ORDER = ("other", "model", "draft", "kv", "work", "free", "reserve")
 
 
@@ -40,15 +42,17 @@ def paint_fill(painter: QPainter, rect: QRectF, kind: str, thin: bool) -> None:
             painter.fillRect(rect, _hatch("line.control", "diagonal", 8))
         return
     if thin:
-        painter.fillRect(rect, look.color(f"plot.{kind}"))
+        painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}"))
     else:
-        painter.fillRect(rect, look.color(f"plot.{kind}Soft"))
+        painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}Soft"))
     if kind == "draft":
         painter.fillRect(rect, _hatch("plot.draftMid" if not thin else "surface.bg", "diagonal", 6))
     elif kind == "other":
         painter.fillRect(rect, _hatch("plot.other" if not thin else "surface.bg", "vertical", 4))
     if not thin:
-        painter.fillRect(QRectF(rect.x(), rect.y(), rect.width(), 3), look.color(f"plot.{kind}"))
+        painter.fillRect(
+            QRectF(rect.x(), rect.y(), rect.width(), 3), look.color(f"plot.{_HUES.get(kind, kind)}")
+        )
 
 
 def _hatch(token: str, way: str, pitch: int) -> QBrush:
