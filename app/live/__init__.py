@@ -1,0 +1,1 @@
+"""The live pane beside the chat: speed, times, memory and context as they happen."""

@@ -1,0 +1,117 @@
+"""The plot of speed; the only file that imports pyqtgraph, and only when it is first shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.live.history import SPAN_S, History, Prefill, nice_top
+from app.theme import theme
+
+_LEFT = 36
+
+
+class _Blocks(pg.GraphicsObject):  # type: ignore[misc]
+    """Prompts being read: full-height blocks over their own time, never on the axis of the curve."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[tuple[float, float]] = []
+        self.top = 1.0
+        self.fill = QColor()
+        self.edge = QColor()
+
+    def boundingRect(self) -> QRectF:
+        return QRectF(-SPAN_S, 0, SPAN_S, self.top)
+
+    def paint(self, painter: QPainter, *_: object) -> None:
+        pixel = self.pixelHeight() or 0.0
+        for start, end in self.blocks:
+            rect = QRectF(start, 0, end - start, self.top)
+            painter.fillRect(rect, self.fill)
+            painter.fillRect(QRectF(start, self.top - 2 * pixel, end - start, 2 * pixel), self.edge)
+
+
+class RatePlot(QWidget):
+    """Decode rate of the last 60 s as a line, prompts as blocks; `draw` is all that it does."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._top = 0.0
+        self._plot = pg.PlotWidget(parent=self, background=None)
+        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._plot.setMouseEnabled(x=False, y=False)
+        self._plot.setMenuEnabled(False)
+        self._plot.hideButtons()
+        self._plot.setFrameShape(pg.QtWidgets.QFrame.Shape.NoFrame)
+        self._plot.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._plot.setXRange(-SPAN_S, 0, padding=0)
+        self._plot.getViewBox().setDefaultPadding(0)
+        self._plot.hideAxis("bottom")
+        self._axis = self._plot.getAxis("left")
+        self._axis.setWidth(_LEFT)
+        self._axis.setStyle(tickLength=0, tickTextOffset=6)
+        self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
+        self._blocks = _Blocks()
+        self._curve = pg.PlotDataItem(connect="finite", antialias=True)
+        self._label = pg.TextItem(anchor=(0, 1))
+        for item in (*self._lines, self._blocks, self._curve, self._label):
+            self._plot.addItem(item)
+        self._label.hide()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._plot)
+        self.recolor(stale=False)
+        self._scale(10.0)
+
+    def recolor(self, stale: bool) -> None:
+        """Take the theme's colours; a stale curve is grey."""
+        look = theme()
+        # A pen of width 1 is the one that pyqtgraph draws fast with antialiasing.
+        curve = look.color("line.control" if stale else "plot.target")
+        self._curve.setPen(pg.mkPen(curve, width=1))
+        self._axis.setPen(QPen(Qt.PenStyle.NoPen))
+        self._axis.setTextPen(look.color("text.faint"))
+        self._axis.setTickFont(look.font("micro"))
+        for line in self._lines:
+            line.setPen(pg.mkPen(look.color("line.grid"), width=1))
+        self._blocks.fill = look.color("plot.kvSoft")
+        self._blocks.edge = look.color("line.control" if stale else "plot.kv")
+        self._blocks.update()
+        self._label.setColor(look.color("text.muted"))
+        self._label.setFont(look.font("micro"))
+
+    def draw(self, history: History, now: float, prefill_text: str) -> None:
+        """Show the minute before `now`; `prefill_text` labels the last prompt."""
+        x, y = history.curve(now)
+        self._curve.setData(x, y)
+        finite = y[~np.isnan(y)]
+        top = nice_top(float(finite.max()) if len(finite) else 0.0)
+        if top != self._top:
+            self._scale(top)
+        self._show_blocks(list(history.prefills), now, prefill_text)
+
+    def _show_blocks(self, prefills: list[Prefill], now: float, text: str) -> None:
+        self._blocks.blocks = [
+            (max(p.start - now, -SPAN_S), max(p.end - now, p.start - now + 0.25)) for p in prefills
+        ]
+        self._blocks.update()
+        self._label.setVisible(bool(prefills and text))
+        if prefills and text:
+            end = self._blocks.blocks[-1][1]
+            # Near the right edge the label stands to the left of its block.
+            right = end > -SPAN_S / 2
+            self._label.setAnchor(QPointF(1 if right else 0, 1))
+            self._label.setText(text)
+            self._label.setPos(self._blocks.blocks[-1][0] if right else end, 0)
+
+    def _scale(self, top: float) -> None:
+        self._top = self._blocks.top = top
+        self._plot.setYRange(0, top, padding=0.02)
+        ticks = (0.0, top / 2, top)
+        self._axis.setTicks([[(t, f"{t:,.0f}") for t in ticks]])
+        for line, tick in zip(self._lines, ticks, strict=True):
+            line.setPos(tick)

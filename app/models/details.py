@@ -1,0 +1,199 @@
+"""The right pane of the models page: will it fit, how fast was it, what goes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QUrl, Signal, Slot
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.models.library import Group, Item
+from app.models.words import (
+    kind_text,
+    memory_parts,
+    rate_text,
+    summary,
+    verdict_style,
+    verdict_text,
+)
+from app.theme import theme
+from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, Note, button, label
+
+if TYPE_CHECKING:
+    from engine.placement import Estimate
+
+_MARGIN = 16
+
+
+class Details(QWidget):
+    """One file in full.
+
+    Signals:
+        chat_wanted, bin_wanted: with the `Item`.
+    """
+
+    chat_wanted = Signal(object)
+    bin_wanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._item: Item | None = None
+        self.header_tools = label("", "small")
+        self._body = QWidget()
+        self._scroll = QScrollArea()
+        self._chat = button(self.tr("Chat with it"), self._on_chat, "main", "chat")
+        self._folder = button(self.tr("Show file"), self.show_file, icon="folder")
+        self._bin = IconButton("trash", self.tr("Move to the bin"))
+        self._build()
+        self.show_item(None)
+
+    @property
+    def item(self) -> Item | None:
+        """What is shown."""
+        return self._item
+
+    @Slot(object)
+    def show_item(self, item: Item | None, again: bool = False) -> None:
+        """Show a file; None says that none is chosen."""
+        if item == self._item and self._item is not None and not again:
+            return
+        self._item = item
+        self.setWindowTitle(item.title if item else self.tr("No model chosen"))
+        self.header_tools.setText(item.entry.quant if item and item.entry.quant else "")
+        self._chat.setVisible(item is not None and item.group is Group.CHAT)
+        self._foot.setVisible(item is not None)
+        body = QWidget()
+        body.setProperty("scroll", True)
+        self._column = QVBoxLayout(body)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        if item is not None:
+            self._fill(item)
+        self._column.addStretch(1)
+        self._scroll.setWidget(body)
+
+    def _build(self) -> None:
+        top = QWidget()
+        row = QHBoxLayout(top)
+        row.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, 0)
+        row.addWidget(self._chat)
+        row.addStretch(1)
+        self._foot = QFrame()
+        self._foot.setProperty("kind", "foot")
+        foot = QHBoxLayout(self._foot)
+        foot.setContentsMargins(_MARGIN, 12, _MARGIN, 12)
+        foot.addWidget(self._folder)
+        foot.addStretch(1)
+        foot.addWidget(self._bin)
+        self._bin.clicked.connect(self._on_bin)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(top)
+        column.addWidget(self._scroll, 1)
+        column.addWidget(self._foot)
+
+    def _fill(self, item: Item) -> None:
+        entry = item.entry
+        if item.group is Group.PROBLEM:
+            self._section(
+                Note("bad", entry.problem or self.tr("This file cannot be used.")),
+                self._line(self.tr("Kind"), kind_text(entry)),
+                self._line(self.tr("File"), entry.path.name),
+            )
+            return
+        if item.estimate is not None:
+            self._section(*self._fit(item.estimate))
+        else:
+            self._section(label(summary(entry), "muted", wrap=True))
+        if item.group is Group.CHAT:
+            self._section(label(self.tr("Speed"), "muted"), *self._speed(item))
+        if entry.companions:
+            self._section(
+                label(self.tr("Goes with it"), "muted"),
+                *[self._companion(path) for path in entry.companions],
+            )
+        self._section(
+            label(self.tr("File"), "muted"),
+            label(str(entry.path), "small", wrap=True),
+            last=True,
+        )
+
+    def _fit(self, estimate: Estimate) -> list[QWidget]:
+        head = QWidget()
+        row = QHBoxLayout(head)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        icon, color = verdict_style(estimate)
+        parts = memory_parts(estimate)
+        title = self.tr("On this PC, {n} tokens").format(n=f"{estimate.context:,}")
+        picture = QLabel()
+        picture.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
+        row.addWidget(label(title, "muted"))
+        row.addStretch(1)
+        row.addWidget(picture)
+        row.addWidget(label(verdict_text(estimate), color.rpartition(".")[2]))  # type: ignore[arg-type]
+        return [
+            head,
+            MemoryBar(parts, capacity=estimate.device.memory_total),
+            MemoryKeys(parts, columns=1),
+        ]
+
+    def _speed(self, item: Item) -> list[QWidget]:
+        record = item.record
+        none = self.tr("no measurement yet")
+        rate = self.tr("{n} tok/s")
+        return [
+            self._line(
+                self.tr("Writing, last measured"),
+                rate.format(n=rate_text(record.decode_rate)) if record.decode_rate else none,
+            ),
+            self._line(
+                self.tr("Prompt reading"),
+                rate.format(n=rate_text(record.prefill_rate)) if record.prefill_rate else none,
+            ),
+            self._line(
+                self.tr("Load from disk"),
+                self.tr("{n} s").format(n=f"{record.load_s:.1f}") if record.load_s else none,
+            ),
+        ]
+
+    def _companion(self, path: Path) -> QWidget:
+        return self._line(path.name, "")
+
+    @staticmethod
+    def _line(name: str, value: str) -> QWidget:
+        line = QWidget()
+        row = QHBoxLayout(line)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(label(name, "small"))
+        row.addStretch(1)
+        row.addWidget(label(value, "small"))
+        line.setAccessibleName(f"{name}: {value}")
+        return line
+
+    def _section(self, *widgets: QWidget, last: bool = False) -> None:
+        frame = QWidget()
+        column = QVBoxLayout(frame)
+        column.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
+        column.setSpacing(theme().space(1))
+        for widget in widgets:
+            column.addWidget(widget)
+        self._column.addWidget(frame)
+        if not last:
+            self._column.addWidget(Hairline())
+
+    def _on_chat(self) -> None:
+        self.chat_wanted.emit(self._item)
+
+    def show_file(self) -> None:
+        if self._item is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._item.entry.path.parent)))
+
+    def _on_bin(self) -> None:
+        self.bin_wanted.emit(self._item)

@@ -1,0 +1,124 @@
+"""One line on what this PC has; its values appear one by one, in places that are kept for them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from app.models.library import Library
+from app.theme import theme
+from app.widgets import gigabytes, label
+
+if TYPE_CHECKING:
+    from engine.devices import Device
+
+# Room for the longest usual value, so that nothing moves when it comes.
+_PLACES = {"devices": 210, "ram": 110, "disk": 110, "gpu": 170}
+
+
+class HardwareLine(QWidget):
+    """Processor, memory, free disk, and the graphics card if there is one."""
+
+    def __init__(self, library: Library, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._library = library
+        self._begun = False
+        self._icons: dict[str, QLabel] = {}
+        self._words: dict[str, QLabel] = {}
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(theme().space(4))
+        for name, width in _PLACES.items():
+            self._row.addWidget(self._place(name, width))
+        self._row.addStretch(1)
+        self.setAccessibleName(self.tr("This PC"))
+
+    def begin(self) -> None:
+        """Look, once; each value is shown when it is known."""
+        if self._begun:
+            return
+        self._begun = True
+        ask = self._library.jobs.run
+        folder = self._library.models_dir()
+        ask(self, lambda cancel: _processor(), self._show_processor)
+        ask(self, lambda cancel: free_at(folder), self._show_disk)
+        ask(self, lambda cancel: _cards(), self._show_card)
+
+    def text(self) -> str:
+        """The whole line as text."""
+        return ", ".join(w.text() for w in self._words.values() if w.text())
+
+    def _place(self, name: str, width: int) -> QWidget:
+        place = QWidget()
+        place.setFixedWidth(width)
+        row = QHBoxLayout(place)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme().space(2))
+        self._icons[name] = QLabel()
+        self._words[name] = label("", "muted")
+        row.addWidget(self._icons[name])
+        row.addWidget(self._words[name], 1)
+        return place
+
+    def _show(self, name: str, text: str) -> None:
+        ratio = self.devicePixelRatioF()
+        self._icons[name].setPixmap(theme().pixmap(name, "text.muted", 20, ratio))
+        words = self._words[name]
+        room = _PLACES[name] - 28
+        words.setText(words.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room))
+        words.setToolTip(text)
+        self.setAccessibleDescription(self.text())
+
+    def _show_processor(self, device: Device) -> None:
+        self._show("devices", short_name(device.name))
+        self._show("ram", self.tr("{n} memory").format(n=gigabytes(device.memory_total)))
+
+    def _show_disk(self, free: int) -> None:
+        self._show("disk", self.tr("{n} free").format(n=gigabytes(free)))
+
+    def _show_card(self, cards: tuple[Device, ...]) -> None:
+        if cards:
+            name = short_name(cards[0].name)
+            self._show("gpu", f"{name} {gigabytes(cards[0].memory_total)}")
+
+
+def short_name(name: str) -> str:
+    """A device's name without marks and words that all of its kind bear."""
+    for word in (
+        "(R)",
+        "(TM)",
+        "(tm)",
+        "NVIDIA GeForce ",
+        "NVIDIA ",
+        "Intel ",
+        " CPU",
+        " Processor",
+    ):
+        name = name.replace(word, "")
+    return " ".join(name.partition(" @")[0].partition(" with ")[0].split())
+
+
+def free_at(folder: Path) -> int:
+    """Bytes free where a folder is, or will be; 0 where the system does not say."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _processor() -> Device:
+    from engine.devices import cpu
+
+    return cpu()
+
+
+def _cards() -> tuple[Device, ...]:
+    from engine.devices import gpus
+
+    return gpus()[0]

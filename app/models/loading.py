@@ -1,0 +1,164 @@
+"""What a page shows of a load: progress with numbers and Cancel, or why it failed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.models.opener import Opener
+from app.models.task import Task
+from app.models.words import memory_parts
+from app.page import Services
+from app.report import ErrorReport
+from app.theme import theme
+from app.widgets import ErrorCard, MemoryBar, MemoryKeys, ProgressLine, button, gigabytes
+from engine.types import LoadProgress
+
+if TYPE_CHECKING:
+    from engine.placement import Estimate
+
+_CARD_WIDTH = 712
+
+
+class LoadPanel(QWidget):
+    """Hidden until a load begins; a failed one leaves a card until it is closed or tried again."""
+
+    def __init__(self, services: Services, opener: Opener, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._controller = services.controller
+        self._opener = opener
+        self._began = 0.0
+        self._card: ErrorCard | None = None
+        self._line = ProgressLine(self.tr("Loading"))
+        self._progress = self._make_progress()
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(theme().space(6), theme().space(3), theme().space(6), 0)
+        self._column.addWidget(self._progress)
+        self._controller.state_changed.connect(self._on_state)
+        self._controller.load_progress.connect(self._on_progress)
+        opener.began.connect(self._on_began)
+        opener.task_began.connect(self._on_task)
+        opener.failed.connect(self.show_failure)
+        self._progress.hide()
+        self._on_state(self._controller.state)
+
+    @property
+    def card(self) -> ErrorCard | None:
+        """The card of the last failure, while it shows."""
+        return self._card
+
+    @Slot(object)
+    def show_failure(self, report: ErrorReport) -> None:
+        """Put up the card of a failure, in the page and not in the way."""
+        self._dismiss()
+        card = ErrorCard(report)
+        card.setMaximumWidth(_CARD_WIDTH)
+        card.dismissed.connect(self._dismiss)
+        estimate = self._opener.failed_estimate
+        if estimate is not None:
+            column = card.layout()
+            assert isinstance(column, QVBoxLayout)
+            column.insertWidget(1, _bar_of(estimate))
+        self._card = card
+        self._column.addWidget(card)
+        self._update_visible()
+        if self.isVisible():
+            card.focus_first()
+
+    def _make_progress(self) -> QFrame:
+        frame = QFrame()
+        frame.setProperty("kind", "card")
+        row = QHBoxLayout(frame)
+        row.setContentsMargins(16, 12, 12, 12)
+        row.setSpacing(theme().space(4))
+        row.addWidget(self._line, 1)
+        row.addWidget(button(self.tr("Cancel"), self._opener.cancel))
+        return frame
+
+    @Slot(str)
+    def _on_state(self, state: str) -> None:
+        loading = state == "loading"
+        if loading and not self._progress.isVisibleTo(self):
+            self._on_began(self._controller.loading)
+        self._update_visible()
+
+    @Slot(object)
+    def _on_began(self, _path: object) -> None:
+        self._dismiss()
+        self._began = time.monotonic()
+        self._line.set_progress(0, 1, self._name(), self.tr("opening the file"))
+
+    @Slot(object)
+    def _on_task(self, task: Task) -> None:
+        self._on_began(None)
+        self._line.set_progress(0, 1, task.name, self.tr("beginning"))
+        task.progressed.connect(self._on_task_progress)
+        for ended in (task.done, task.failed, task.stopped):
+            ended.connect(self._update_visible)
+        self._update_visible()
+
+    @Slot(object, object)
+    def _on_task_progress(self, done: int, total: int) -> None:
+        task = self._opener.task
+        if task is not None and task.running:
+            numbers = self._numbers(LoadProgress("", done, total))
+            self._line.set_progress(done, total, task.name, numbers)
+
+    @Slot(object)
+    def _on_progress(self, progress: LoadProgress) -> None:
+        self._line.set_progress(
+            progress.done, progress.total, self._name(), self._numbers(progress)
+        )
+
+    @Slot()
+    def _dismiss(self) -> None:
+        if self._card is not None:
+            self._card.hide()
+            self._card.deleteLater()
+            self._card = None
+        self._update_visible()
+
+    @Slot()
+    def _update_visible(self) -> None:
+        task = self._opener.task
+        busy = self._controller.state == "loading" or (task is not None and task.running)
+        self._progress.setVisible(busy)
+        self.setVisible(self._card is not None or busy)
+
+    def _name(self) -> str:
+        path = self._controller.loading
+        return self.tr("Loading {name}").format(name=path.name if path else "")
+
+    def _numbers(self, progress: LoadProgress) -> str:
+        """Read and total, the rate, and the time that is left at that rate."""
+        if progress.stage == "warming up":
+            return self.tr("warming up")
+        parts = [
+            self.tr("{done} of {total}").format(
+                done=gigabytes(progress.done), total=gigabytes(progress.total)
+            )
+        ]
+        seconds = time.monotonic() - self._began
+        if progress.done and seconds > 0.5:
+            rate = progress.done / seconds
+            left = (progress.total - progress.done) / rate
+            parts.append(self.tr("{rate} a second").format(rate=gigabytes(rate)))
+            parts.append(self.tr("{n} s left").format(n=f"{left:.0f}"))
+        if progress.stage == "preparing":
+            parts.insert(0, self.tr("preparing"))
+        return " · ".join(parts)
+
+
+def _bar_of(estimate: Estimate) -> QWidget:
+    """The memory that was asked for, running past the end of what there is."""
+    part = QWidget()
+    parts = memory_parts(estimate)
+    column = QVBoxLayout(part)
+    column.setContentsMargins(24, 0, 24, 16)
+    column.setSpacing(theme().space(2))
+    column.addWidget(MemoryBar(parts, capacity=estimate.device.memory_total))
+    column.addWidget(MemoryKeys(parts, columns=3))
+    return part

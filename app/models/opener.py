@@ -1,0 +1,210 @@
+"""From a chosen model to a chat with it; the same way for the table, a drop and first run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.models.measuring import Measuring
+from app.models.task import OnProgress, Task, Work
+from app.models.words import translate
+from app.page import Services
+from app.report import ErrorReport, report_of
+from app.widgets import gigabytes
+from engine.config import EngineConfig
+from engine.types import ModelInfo
+
+if TYPE_CHECKING:
+    from app.models.library import Library
+    from engine.library import Entry
+    from engine.placement import Estimate
+
+_LEAST_CONTEXT = 512
+
+
+class Opener(QObject):
+    """Loads what was chosen and goes to the chat when it is ready.
+
+    `failed_estimate` tells how the model of the last failure would sit on this PC, where that is known.
+
+    Signals:
+        began: a load began; carries the path.
+        task_began: a copy or an installation began; carries the `Task`.
+        failed: it failed, or would not fit; carries an `ErrorReport` with ways out for this model.
+    """
+
+    began = Signal(object)
+    failed = Signal(object)
+    task_began = Signal(object)
+
+    def __init__(self, services: Services, library: Library) -> None:
+        super().__init__(library)
+        self._services = services
+        self._library = library
+        self._wanted: Path | None = None
+        self.failed_estimate: Estimate | None = None
+        self.task: Task | None = None
+        controller = services.controller
+        controller.model_changed.connect(self._on_model)
+        controller.load_failed.connect(self._on_failed)
+
+    def open(self, path: Path) -> None:
+        """Load a model and then show the chat; one that would not fit shows its ways out first."""
+        model = self._services.controller.model
+        if model is not None and model.path == path:
+            self._services.navigate("chat")
+            return
+        item = self._library.item(path)
+        if item is None or item.entry.footprint is None:
+            self.load(path)
+            return
+        entry = item.entry
+
+        def decide(estimate: Estimate | None) -> None:
+            if estimate is None or estimate.verdict != "too large":
+                self.load(path)
+            else:
+                self._refuse(entry, estimate)
+
+        self._library.estimate(self, entry, decide, leaving=self._leaving())
+
+    def load(self, path: Path, config: EngineConfig | None = None) -> None:
+        """Load without asking."""
+        self._wanted = path
+        self._services.controller.load(path, config)
+        self.began.emit(path)
+
+    def cancel(self) -> None:
+        """Stop what is under way; the former model stays, and nothing half-made is left."""
+        self._wanted = None
+        if self.task is not None:
+            self.task.cancel()
+        self._services.controller.cancel_load()
+
+    def install_demo(self) -> None:
+        """Install the demo model and chat with it."""
+
+        def work(progress: OnProgress, cancel: threading.Event) -> Path:
+            from engine import demo
+
+            return demo.install(progress, cancel, self._library.models_dir())
+
+        self._begin(translate("models", "Installing SmolLM2-135M"), work)
+
+    def copy_in(self, entry: Entry) -> None:
+        """Copy a model and its helpers to the models folder, and chat with the copy."""
+
+        def work(progress: OnProgress, cancel: threading.Event) -> Path:
+            from engine.library import copy_in
+
+            return copy_in(entry, self._library.models_dir(), progress, cancel)
+
+        self._begin(translate("models", "Copying {name}").format(name=entry.name), work)
+
+    def report(self, title: str, why: str, details: str = "") -> None:
+        """Show what is wrong with something that was to be opened."""
+        self.failed_estimate = None
+        self.failed.emit(ErrorReport(title, self._and_still(why), (), details or why))
+
+    def _begin(self, name: str, work: Work) -> None:
+        if self.task is not None and self.task.running:
+            self.task.cancel()
+        self.task = Task(name, self._library.jobs, work, self)
+        self.task.done.connect(self._on_made)
+        self.task.failed.connect(self._on_not_made)
+        self.task_began.emit(self.task)
+
+    @Slot(object)
+    def _on_made(self, path: Path) -> None:
+        def listed() -> None:
+            item = self._library.item(path)
+            if item is None or item.entry.kind == "chat":
+                self.open(path)
+
+        self._library.add_file(path, listed)
+
+    @Slot(object)
+    def _on_not_made(self, error: Exception) -> None:
+        name = self.task.name if self.task is not None else ""
+        self.failed_estimate = None
+        title = translate("models", "Not done: {what}").format(what=name)
+        self.failed.emit(report_of(error, title))
+
+    def _leaving(self) -> int:
+        """Bytes that the loaded model gives back before another one comes."""
+        memory = self._services.controller.metrics.memory
+        return sum(p.bytes for p in memory if p.kind in ("model", "draft", "kv", "work"))
+
+    def _refuse(self, entry: Entry, estimate: Estimate) -> None:
+        title = translate("models", "{name} does not fit with {n} tokens of context").format(
+            name=entry.name, n=f"{estimate.context:,}"
+        )
+        why = translate("models", "It needs {need} and {free} can be used on {device}.").format(
+            need=gigabytes(estimate.total),
+            free=gigabytes(estimate.available),
+            device=estimate.device.name,
+        )
+        details = f"{entry.path}\n{estimate.explanation}"
+        self.failed_estimate = estimate
+        self.failed.emit(
+            ErrorReport(title, self._and_still(why), self._ways_out(entry, estimate), details)
+        )
+
+    def _ways_out(
+        self, entry: Entry, estimate: Estimate
+    ) -> tuple[tuple[str, Callable[[], None]], ...]:
+        """A context that fits, if there is one, and loading all the same where the engine allows it."""
+        from engine.placement import estimate as estimate_of
+
+        ways: list[tuple[str, Callable[[], None]]] = []
+        half = estimate.context // 2
+        contexts = [half >> i for i in range(8) if half >> i >= _LEAST_CONTEXT]
+        for config in (EngineConfig(max_ctx=context) for context in contexts):
+            smaller = estimate_of(entry, config, (estimate.device,), self._leaving())
+            if smaller.verdict != "too large":
+                text = translate("models", "Load with {n} tokens").format(n=f"{config.max_ctx:,}")
+                ways.append((text, partial(self.load, entry.path, config)))
+                break
+        if estimate.total <= estimate.device.memory_total:
+            ways.append((translate("models", "Load anyway"), partial(self.load, entry.path)))
+        return tuple(ways)
+
+    def _and_still(self, why: str) -> str:
+        model = self._services.controller.model
+        if model is None:
+            return why
+        still = translate("models", "Nothing was loaded; {name} is still ready.")
+        return f"{why} {still.format(name=model.name)}"
+
+    @Slot(object)
+    def _on_model(self, model: ModelInfo | None) -> None:
+        if model is not None and model.path == self._wanted:
+            self._wanted = None
+            self._services.navigate("chat")
+
+    @Slot(object)
+    def _on_failed(self, report: ErrorReport) -> None:
+        path, self._wanted = self._wanted, None
+        item = self._library.item(path) if path is not None else None
+        self.failed_estimate = item.estimate if item is not None else None
+        again: tuple[tuple[str, Callable[[], None]], ...] = ()
+        if path is not None:
+            again = ((translate("models", "Try again"), partial(self.load, path)),)
+        self.failed.emit(
+            replace(report, why=self._and_still(report.why), fixes=report.fixes + again)
+        )
+
+
+def opener_of(services: Services) -> Opener:
+    """The one opener of the application, made with the measuring of what it opens on first use."""
+    library: Library = services.library
+    if library.opener is None:
+        library.opener = Opener(services, library)
+        Measuring(services.controller, library)
+    return library.opener

@@ -1,0 +1,286 @@
+"""The page of the models on this PC."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint, Qt, Slot
+from PySide6.QtGui import QAction, QKeySequence, QShowEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.models.bin import BinButton
+from app.models.chips import Chips
+from app.models.details import Details
+from app.models.library import Group, Item, Library
+from app.models.loading import LoadPanel
+from app.models.opener import opener_of
+from app.models.view import ModelsView
+from app.models.words import source_text
+from app.page import Page, Services
+from app.theme import theme
+from app.widgets import EmptyState, button, gigabytes, label
+
+if TYPE_CHECKING:
+    from engine.copies import Binned
+
+_SOURCES = ("Lucebox", "LM Studio", "Hugging Face", "Ollama", "Elsewhere")
+_ALWAYS = _SOURCES[:-1]
+_EMPTY_WIDTH = 480
+
+
+class ModelsPage(Page):
+    """Finds, shows, opens, renames and removes the models on this PC."""
+
+    title = "Models"
+    icon = "models"
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(services, parent)
+        library: Library = services.library
+        self._library = library
+        self._count = label("", "tag")
+        self._filter = QLineEdit()
+        self._chips = Chips(
+            [("", self.tr("All")), *[(source, source_text(source)) for source in _SOURCES]]
+        )
+        self._total = label("", "small")
+        self.panel = LoadPanel(services, opener_of(services))
+        self.view = ModelsView(library)
+        self.details = Details()
+        self._bin = BinButton(services)
+        self._middle = QStackedWidget()
+        self._nothing = label("", "muted")
+        self._build()
+        self._connect()
+        self._update_counts()
+
+    def focus_first(self) -> None:
+        """The table, or the one action where there is no model."""
+        if self._middle.currentWidget() is self.view:
+            self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+            self.view.select_first()
+        else:
+            self._use_file.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def inspector(self) -> QWidget:
+        """The chosen file in full."""
+        return self.details
+
+    def open(self, **kw: Any) -> None:
+        """`path=`: choose that file, whatever the filter was."""
+        path = kw.get("path")
+        if isinstance(path, Path):
+            self._filter.clear()
+            self._chips.choose("")
+            self.view.select(path)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._library.scanned and not self._library.scanning:
+            self._library.refresh()
+        self._bin.look()
+
+    def memory(self) -> dict[str, Any]:
+        item = self.view.current_item()
+        return {"path": item.entry.path} if item is not None else {}
+
+    # Parts
+
+    def _build(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._header())
+        column.addWidget(self.panel)
+        column.addLayout(self._tools())
+        self._middle.addWidget(self.view)
+        self._middle.addWidget(self._empty())
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._middle.addWidget(self._nothing)
+        inset = QVBoxLayout()
+        inset.setContentsMargins(12, 4, 12, 0)
+        inset.addWidget(self._middle)
+        column.addLayout(inset, 1)
+
+    def _header(self) -> QFrame:
+        header = QFrame()
+        header.setProperty("kind", "header")
+        header.setFixedHeight(theme().size("header"))
+        row = QHBoxLayout(header)
+        row.setContentsMargins(24, 0, 24, 0)
+        row.setSpacing(theme().space(2))
+        row.addWidget(label(self.tr("Models"), "lead"))
+        row.addWidget(self._count)
+        row.addStretch(1)
+        row.addWidget(self._bin)
+        row.addWidget(button(self.tr("Add folder…"), self._on_add_folder, icon="folder"))
+        return header
+
+    def _tools(self) -> QHBoxLayout:
+        self._filter.setPlaceholderText(self.tr("Filter by name"))
+        self._filter.setAccessibleName(self.tr("Filter by name"))
+        self._filter.setClearButtonEnabled(True)
+        self._filter.setMaximumWidth(240)
+        self._search = self._filter.addAction(
+            theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition
+        )
+        self._chips.setAccessibleName(self.tr("Folder of"))
+        row = QHBoxLayout()
+        row.setContentsMargins(24, 12, 24, 4)
+        row.setSpacing(theme().space(3))
+        row.addWidget(self._filter, 1)
+        row.addWidget(self._chips)
+        row.addStretch(1)
+        row.addWidget(self._total)
+        return row
+
+    def _empty(self) -> QWidget:
+        card = EmptyState(
+            self.tr("No model on this PC yet"),
+            self.tr(
+                "The known folders of Lucebox, LM Studio, Hugging Face and Ollama hold none."
+                " Drop a model file anywhere on this window, or open one."
+            ),
+            [(self.tr("Use a file…"), self._on_use_file, "file")],
+        )
+        card.setMaximumWidth(_EMPTY_WIDTH)
+        place = QWidget()
+        row = QHBoxLayout(place)
+        row.addStretch(1)
+        row.addWidget(card, 2, Qt.AlignmentFlag.AlignVCenter)
+        row.addStretch(1)
+        self._use_file = card.findChildren(QPushButton)[0]
+        return place
+
+    def _connect(self) -> None:
+        library = self._library
+        library.changed.connect(self._update_counts)
+        library.removed.connect(self._update_counts)
+        library.scanning_changed.connect(self._update_counts)
+        self._filter.textChanged.connect(self.view.filter.set_text)
+        self._chips.chosen.connect(self.view.filter.set_source)
+        self._filter.textChanged.connect(self._update_middle)
+        self._chips.chosen.connect(self._update_middle)
+        self.view.chosen.connect(self.details.show_item)
+        self.view.chat_wanted.connect(self._on_chat)
+        self.view.bin_wanted.connect(self._on_bin)
+        self.details.chat_wanted.connect(self._on_chat)
+        self.details.bin_wanted.connect(self._on_bin)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._on_menu)
+        theme().changed.connect(self._on_theme)
+        find = QAction(self.tr("Filter the models"), self)
+        find.setShortcut(QKeySequence.StandardKey.Find)
+        find.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        find.triggered.connect(self._filter.setFocus)
+        again = QAction(self.tr("Look for models again"), self)
+        again.setShortcut(QKeySequence(Qt.Key.Key_F5))
+        again.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        again.triggered.connect(library.refresh)
+        for action in (find, again):
+            self.addAction(action)
+            self.services.actions.add(action)
+
+    # Slots
+
+    @Slot()
+    def _update_counts(self) -> None:
+        items = self._library.items
+        self._count.setText(f"{len(items):,}")
+        self._count.setAccessibleName(self.tr("%n file(s)", None, len(items)))
+        sources = {item.entry.source for item in items}
+        for source in _SOURCES:
+            self._chips.set_shown(source, source in _ALWAYS or source in sources)
+        size = gigabytes(sum(item.entry.size for item in items))
+        if self._library.scanning:
+            found = self.tr("looking in known folders, %n found", None, len(items))
+            self._total.setText(found)
+            text = self.tr("Looking in known folders: %n model(s) found", None, len(items))
+            self.services.status(text, "search")
+        else:
+            folders = len({item.entry.path.parent for item in items})
+            where = self.tr("in %n folder(s)", None, folders)
+            self._total.setText(f"{size} {where}" if items else "")
+            self.services.status("")
+        self._update_middle()
+
+    @Slot()
+    def _update_middle(self) -> None:
+        if not self._library.items and not self._library.scanning:
+            self._middle.setCurrentIndex(1)
+        elif self.view.filter.rowCount() or not self._library.items:
+            self._middle.setCurrentIndex(0)
+        else:
+            self._nothing.setText(self.tr("No model matches. Clear the filter to see all."))
+            self._middle.setCurrentIndex(2)
+
+    @Slot(object)
+    def _on_chat(self, item: Item) -> None:
+        if item.group is Group.CHAT:
+            opener_of(self.services).open(item.entry.path)
+        else:
+            self.services.toast(self.tr("{name} is not a chat model.").format(name=item.title))
+
+    @Slot(object)
+    def _on_bin(self, item: Item) -> None:
+        library, services, name = self._library, self.services, item.title
+
+        def failed(error: Exception) -> None:
+            services.toast(str(error))
+
+        def done(binned: Binned) -> None:
+            text = self.tr("{name} is in the bin").format(name=name)
+            services.toast_undo(text, lambda: library.restore(binned, failed))
+
+        if library.forget(item):
+            text = self.tr("{name} is off the list; the file stays where it is").format(name=name)
+            services.toast_undo(text, lambda: library.add([item.entry], lambda: None))
+        else:
+            library.bin(item, done, failed)
+
+    @Slot(QPoint)
+    def _on_menu(self, where: QPoint) -> None:
+        item = self.view.filter.item(self.view.indexAt(where))
+        if item is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if item.group is Group.CHAT:
+            menu.addAction(self.tr("Chat with it"), lambda: self._on_chat(item))
+        menu.addAction(self.tr("Rename"), self.view.rename)
+        menu.addAction(self.tr("Show file"), self.details.show_file)
+        menu.addAction(self.tr("Move to the bin"), lambda: self._on_bin(item))
+        menu.popup(self.view.viewport().mapToGlobal(where))
+
+    @Slot()
+    def _on_add_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Add a folder of models"))
+        if folder:
+            known = self.services.settings.value.extra_model_dirs
+            if folder not in known:
+                self.services.settings.update(extra_model_dirs=[*known, folder])
+            self._library.refresh()
+
+    @Slot()
+    def _on_use_file(self) -> None:
+        files, _ = QFileDialog.getOpenFileNames(
+            self, self.tr("Open a model file"), "", self.tr("Models (*.gguf);;All files (*)")
+        )
+        if files:
+            self.services.open_paths([Path(f) for f in files])
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self._search.setIcon(theme().icon("search", size=16))
+        self.details.show_item(self.view.current_item(), again=True)

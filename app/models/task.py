@@ -1,0 +1,74 @@
+"""A long piece of work with a name, progress and a stop: copying a model, installing the demo."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.models.jobs import Jobs
+from engine.errors import LoadCancelled
+
+OnProgress = Callable[[int, int], None]
+Work = Callable[[OnProgress, threading.Event], Path]
+
+_SHOW_MS = 100
+
+
+class Task(QObject):
+    """Runs `work` beside the GUI thread.
+
+    Signals:
+        progressed: bytes done and in all, ten times a second at most.
+        done: the file that came of it.
+        failed: the exception; a stopped task only says `stopped`.
+    """
+
+    progressed = Signal(object, object)
+    done = Signal(object)
+    failed = Signal(object)
+    stopped = Signal()
+
+    def __init__(self, name: str, jobs: Jobs, work: Work, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.name = name
+        self.running = True
+        self._at = (0, 0)
+        self._timer = QTimer(self, interval=_SHOW_MS)
+        self._timer.timeout.connect(self._show)
+        self._timer.start()
+        self._cancel = jobs.run(
+            self, lambda cancel: work(self._progress, cancel), self._finish, self._fail
+        )
+
+    @Slot()
+    def cancel(self) -> None:
+        """Stop; what was made so far is removed by the work itself."""
+        if self.running:
+            self._cancel.set()
+            self._end()
+            self.stopped.emit()
+
+    def _progress(self, done: int, total: int) -> None:
+        self._at = (done, total)
+
+    @Slot()
+    def _show(self) -> None:
+        if self._at[1]:
+            self.progressed.emit(*self._at)
+
+    def _finish(self, file: Path) -> None:
+        self._end()
+        self.done.emit(file)
+
+    def _fail(self, error: Exception) -> None:
+        # A stopped task has told so already, and its work ends by an error.
+        if self.running and not isinstance(error, LoadCancelled):
+            self._end()
+            self.failed.emit(error)
+
+    def _end(self) -> None:
+        self.running = False
+        self._timer.stop()

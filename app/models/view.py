@@ -1,0 +1,167 @@
+"""The table of models on screen: columns, sections, keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from app.models.delegate import ModelsDelegate
+from app.models.library import Group, Item, Library
+from app.models.table import GROUP_ROLE, Column, Index, ModelsFilter, ModelsTable
+from app.theme import theme
+
+_WIDTHS = {
+    Column.NAME: 186,
+    Column.QUANT: 84,
+    Column.SIZE: 88,
+    Column.CONTEXT: 136,
+    Column.FITS: 132,
+    Column.SPEED: 68,
+    Column.SOURCE: 116,
+}
+# A problem's sentence runs over the columns that have nothing to say of a damaged file.
+_PROBLEM_SPAN = Column.SPEED - Column.ARCHITECTURE + 1
+# Hidden first where there is little room; the pane shows them all.
+_LEAST_WIDTH = {Column.SOURCE: 820, Column.ARCHITECTURE: 720, Column.CONTEXT: 640}
+
+
+class ModelsView(QTableView):
+    """Signals: `chosen(Item or None)` the current row; `chat_wanted`, `bin_wanted` with an `Item`."""
+
+    chosen = Signal(object)
+    chat_wanted = Signal(object)
+    bin_wanted = Signal(object)
+
+    def __init__(self, library: Library, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._table = ModelsTable(library, self)
+        self.filter = ModelsFilter(self._table, self)
+        self._delegate = ModelsDelegate(self)
+        self.setModel(self.filter)
+        self.setItemDelegate(self._delegate)
+        self.setAccessibleName(self.tr("Models on this PC"))
+        self.setShowGrid(False)
+        self.setMouseTracking(True)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTabKeyNavigation(False)
+        self.setWordWrap(False)
+        self._set_up_headers()
+        for change in (
+            self.filter.rowsInserted,
+            self.filter.rowsRemoved,
+            self.filter.layoutChanged,
+            self.filter.modelReset,
+        ):
+            change.connect(self._span)
+        self.filter.dataChanged.connect(self._tell_current)
+        self.activated.connect(self._on_activated)
+        theme().changed.connect(self._on_theme)
+        self._span()
+
+    def current_item(self) -> Item | None:
+        """The chosen file."""
+        return self.filter.item(self.currentIndex())
+
+    def select(self, path: Path) -> bool:
+        """Choose a file; false when the filter hides it."""
+        index = self.filter.mapFromSource(self._table.row_of(path))
+        if index.isValid():
+            self.setCurrentIndex(index)
+            self.scrollTo(index)
+        return index.isValid()
+
+    def select_first(self) -> None:
+        """Choose the first file when none is chosen."""
+        if self.current_item() is None and self.filter.shown():
+            self.select(self.filter.shown()[0].entry.path)
+
+    def rename(self) -> None:
+        """Edit the name of the chosen file."""
+        if self.current_item() is not None:
+            self.edit(self.currentIndex().siblingAtColumn(Column.NAME))
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        super().currentChanged(current, previous)
+        self.chosen.emit(self.filter.item(current))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        item = self.current_item()
+        if event.key() == Qt.Key.Key_F2:
+            self.rename()
+        elif event.key() == Qt.Key.Key_Delete and item is not None:
+            self.bin_wanted.emit(item)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and item is not None:
+            # Not every platform's style lets Enter activate a row.
+            self.chat_wanted.emit(item)
+        else:
+            super().keyPressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self._hover(self.indexAt(event.position().toPoint()).row())
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Leave:
+            self._hover(-1)
+        return super().viewportEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for column, least in _LEAST_WIDTH.items():
+            hidden = event.size().width() < least and column != Column.ARCHITECTURE
+            self.setColumnHidden(column, hidden)
+
+    def _set_up_headers(self) -> None:
+        head = self.horizontalHeader()
+        head.setHighlightSections(False)
+        head.setSectionsClickable(True)
+        head.setSortIndicator(Column.NAME, Qt.SortOrder.AscendingOrder)
+        head.setFixedHeight(theme().size("row"))
+        head.setMinimumSectionSize(48)
+        self.setSortingEnabled(True)
+        for column in Column:
+            if column == Column.ARCHITECTURE:
+                head.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+            else:
+                head.resizeSection(column, _WIDTHS[column])
+        rows = self.verticalHeader()
+        rows.hide()
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        rows.setDefaultSectionSize(theme().size("row"))
+
+    @Slot()
+    def _span(self) -> None:
+        self.clearSpans()
+        for row in range(self.filter.rowCount()):
+            index = self.filter.index(row, 0)
+            if self.filter.item(index) is None:
+                self.setSpan(row, 0, 1, len(Column))
+            elif index.data(GROUP_ROLE) is Group.PROBLEM:
+                self.setSpan(row, Column.ARCHITECTURE, 1, _PROBLEM_SPAN)
+
+    @Slot()
+    def _tell_current(self) -> None:
+        self.chosen.emit(self.current_item())
+
+    @Slot(QModelIndex)
+    def _on_activated(self, index: QModelIndex) -> None:
+        if (item := self.filter.item(index)) is not None:
+            self.chat_wanted.emit(item)
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self.verticalHeader().setDefaultSectionSize(theme().size("row"))
+        self.horizontalHeader().setFixedHeight(theme().size("row"))
+        self.viewport().update()
+
+    def _hover(self, row: int) -> None:
+        if row != self._delegate.hovered_row:
+            self._delegate.hovered_row = row
+            self.viewport().update()
