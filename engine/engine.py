@@ -250,7 +250,7 @@ class Engine:
             ids = model.tokenizer.encode(request.text)
         else:
             ids = list(request.ids or ())
-        check_ids(ids, model.ops.shape.n_vocab)
+        check_ids(ids, model.info.vocab_size)
         return ids
 
     def _sampler(self, sequence: Sequence) -> Sampler:

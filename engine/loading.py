@@ -48,7 +48,7 @@ class LoadedModel:
         Only while nothing is being generated. Raises `BadRequest` for ids that the model has not, or
         more of them than the context holds.
         """
-        check_ids(ids, self.ops.shape.n_vocab)
+        check_ids(ids, self.info.vocab_size)
         if len(ids) > self.plan.max_ctx:
             raise BadRequest(
                 f"The text has {len(ids):,} tokens and the context holds {self.plan.max_ctx:,}."
@@ -121,7 +121,7 @@ def load_model(
             tokenizer=tokenizer,
             template=template,
             ops=ops,
-            runner=Runner(ops, limits, cfg.n_layers),
+            runner=Runner(ops, limits, cfg.shape),
             scheduler=Scheduler(
                 PagePool(plan.n_pages, plan.page_tokens),
                 plan.max_concurrency,

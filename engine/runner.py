@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EngineError, NumericError
-from engine.ops.base import Limits, Ops, StepInput
+from engine.ops.base import Limits, Ops, Shape, StepInput
 from engine.sampling import Sampler, has_bad
 from engine.types import Step, StepResult
 
@@ -20,10 +20,10 @@ LOGITS_BYTES = 128 << 20
 class Runner:
     """Runs steps on one device. It owns no sequence: all it knows comes with the step."""
 
-    def __init__(self, ops: Ops, limits: Limits, n_layers: int) -> None:
+    def __init__(self, ops: Ops, limits: Limits, shape: Shape) -> None:
         self.ops = ops
         self.limits = limits
-        self.n_layers = n_layers
+        self.shape = shape
 
     def run(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
         """Compute a step and sample a token for each span that wants one.
@@ -56,8 +56,7 @@ class Runner:
 
         Only for a runner that serves nothing else: the pages are not taken from a pool.
         """
-        n_vocab = self.ops.shape.n_vocab
-        chunk = max(1, min(self.limits.rows, LOGITS_BYTES // (4 * n_vocab)))
+        chunk = max(1, min(self.limits.rows, LOGITS_BYTES // (4 * self.shape.n_vocab)))
         table = np.arange(self.limits.pages_per_sequence, dtype=np.int32)[None, :]
         for start in range(0, len(ids), chunk):
             piece = np.asarray(ids[start : start + chunk], dtype=np.int32)
@@ -89,10 +88,10 @@ class Runner:
             where = "in the logits, though every layer's output is finite"
         elif layer < 0:
             where = "in the token embedding"
-        elif layer >= self.n_layers:
+        elif layer >= self.shape.n_layers:
             where = "in the output head"
         else:
-            where = f"after layer {layer} of {self.n_layers}"
+            where = f"after layer {layer} of {self.shape.n_layers}"
         return NumericError(
             f"The model produced NaN or infinity, first {where}. The file may be damaged, or its numbers"
             " overflow in fast precision: check the file's hash, or load it with --precision exact."

@@ -81,9 +81,6 @@ class StepInput:
 class Ops(Protocol):
     """One device's operations. `M` is the number of rows of the running step."""
 
-    shape: Shape
-    """As given to `allocate`."""
-
     def upload(self, tensor: Tensor) -> Weight:
         """Take a tensor's data to the device, in the device's own layout; 1-D tensors become float32."""
         ...
