@@ -15,7 +15,7 @@ from engine.answer import Answer
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
 from engine.devices import devices
-from engine.errors import BadRequest, EngineError, KernelError
+from engine.errors import BadRequest, EngineError, KernelError, OutOfMemory
 from engine.loading import LoadedModel, OnProgress, check_ids, load_model
 from engine.metrics import Meter
 from engine.sampling import Sampler
@@ -79,11 +79,24 @@ class Engine:
         """Load a model and put it in the place of the former one; blocks until it can be used.
 
         Until then the former model keeps working, and it stays when the load fails or is cancelled.
-        Its running requests end as cancelled. Not to be called from a listener.
+        Its running requests end as cancelled. Only where memory holds one of the two, the former one
+        goes first, and comes back when the load fails. Not to be called from a listener.
         """
         with self._loading:
             self._refuse_closed()
-            model = load_model(Path(path), config, on_progress, cancel)
+            former = self._model
+            try:
+                model = load_model(Path(path), config, on_progress, cancel)
+            except OutOfMemory:
+                if former is None:
+                    raise
+                self._call(lambda: self._swap(None))
+                try:
+                    model = load_model(Path(path), config, on_progress, cancel)
+                except EngineError:
+                    again = load_model(former.info.path, former.config)
+                    self._call(lambda: self._swap(again))
+                    raise
             self._call(lambda: self._swap(model))
             return model.info
 
@@ -201,8 +214,8 @@ class Engine:
             answer = self._answers[request_id]
             if span.start < span.sequence.n_prompt:
                 answer.progress()
-            if (error := result.errors.get(request_id)) is not None:
-                self._fail(request_id, error)
+            if request_id in result.errors:
+                self._fail(request_id, result.errors[request_id])
             elif token is not None:
                 answer.accept(token)
                 if answer.usage.completion_tokens == 1:

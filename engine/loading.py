@@ -35,6 +35,7 @@ class LoadedModel:
     """A model with its device buffers; `close` frees them."""
 
     info: ModelInfo
+    config: EngineConfig
     plan: Plan
     tokenizer: Tokenizer
     template: ChatTemplate
@@ -117,6 +118,7 @@ def load_model(
             raise
         return LoadedModel(
             info=_info(file, plan, tokenizer, template, cfg.n_vocab),
+            config=config,
             plan=plan,
             tokenizer=tokenizer,
             template=template,

@@ -211,5 +211,5 @@ def model_of(architecture: str) -> Model:
             f"This version cannot run the architecture {architecture!r}. A newer version may; see Models"
             " for the ones that run here."
         )
-    module: Model = importlib.import_module(f"engine.models.{architecture}")  # type: ignore[assignment]
+    module: Model = importlib.import_module(f"engine.models.{architecture}")
     return module

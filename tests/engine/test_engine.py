@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import engine.engine as engine_module
 from engine.config import EngineConfig, Precision, SamplingParams
 from engine.engine import Engine
 from engine.errors import (
@@ -20,8 +21,10 @@ from engine.errors import (
     LoadCancelled,
     ModelFileError,
     NumericError,
+    OutOfMemory,
 )
 from engine.gguf import open_model
+from engine.loading import LoadedModel, load_model
 from engine.types import (
     Event,
     Failed,
@@ -264,6 +267,25 @@ def test_a_failed_load_leaves_the_former_model(own_engine: Engine, tmp_path: Pat
     assert generate(own_engine, expected("llama")["ids_7"].tolist()).tokens == (
         expected("llama")["greedy"].tolist()
     )
+
+
+def test_where_memory_holds_one_model_the_former_goes_first_and_comes_back(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_alone(path: Path, *rest: object) -> LoadedModel:
+        if own_engine.status().model is not None:
+            raise OutOfMemory("Too little for two.")
+        if path.name == "missing.gguf":
+            raise ModelFileError("It is not there.")
+        return load_model(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine_module, "load_model", only_alone)
+    assert own_engine.load(model_path("qwen3"), CONFIG).architecture == "qwen3"
+    with pytest.raises(ModelFileError):
+        own_engine.load(Path("missing.gguf"), CONFIG)
+    model = own_engine.status().model
+    assert model is not None and model.architecture == "qwen3"
+    assert generate(own_engine, ids(4)).tokens
 
 
 def test_a_load_can_be_cancelled(own_engine: Engine) -> None:
