@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import itertools
 import math
 import re
 from collections import Counter
@@ -262,7 +263,7 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
         encoder: _Encoder = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
         rule = GEMMA4
-        encoder = _spaced_merges(meta, tokens, types)
+        encoder = _spaced_merges(meta, tokens)
     else:
         rule = _rule(meta, warnings)
         byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
@@ -337,25 +338,35 @@ def _byte_alphabet() -> list[str]:
     return [chr(b if b in printable else next(others)) for b in range(256)]
 
 
-def _merges(meta: Mapping[str, Any], vocab: Mapping[str, int]) -> list[tuple[str, str]]:
-    merges: list[tuple[str, str]] = []
-    for text in meta_array(meta, _KEY + "merges", str):
-        # Either part may not be empty; the first may itself begin with a space.
-        cut = text.find(" ", 1)
-        left, right = text[:cut], text[cut + 1 :]
-        if cut < 0 or left not in vocab or right not in vocab or left + right not in vocab:
-            raise _faulty(
-                f"{_KEY}merges holds {text[:80]!r}, expected two tokens whose joint is a token"
-            )
-        merges.append((left, right))
-    return merges
+def _byte_pairs(meta: Mapping[str, Any], tokens: list[str], **options: Any) -> tokenizers.Tokenizer:
+    """The library's tokenizer with the file's vocabulary and merges."""
+    vocab = {text: token for token, text in enumerate(tokens)}
+    texts = meta_array(meta, _KEY + "merges", str)
+    merges = [*map(_cut, texts)]
+    # The library panics at a merge that makes no token.
+    if not all(
+        map(
+            vocab.__contains__,
+            itertools.chain(itertools.chain.from_iterable(merges), map("".join, merges)),
+        )
+    ):
+        text = next(
+            t for t, m in zip(texts, merges, strict=True) if not {*m, "".join(m)} <= vocab.keys()
+        )
+        raise _faulty(
+            f"{_KEY}merges holds {text[:80]!r}, expected two tokens whose joint is a token"
+        )
+    return tokenizers.Tokenizer(models.BPE(vocab, merges, **options))
+
+
+def _cut(merge: str) -> tuple[str, str]:
+    # The first part may itself begin with a space. No token is empty, so "" is found out later.
+    cut = merge.find(" ", 1)
+    return (merge[:cut], merge[cut + 1 :]) if cut > 0 else (merge, "")
 
 
 def _byte_level(meta: Mapping[str, Any], tokens: list[str], rule: Rule) -> _Encoder:
-    vocab = {text: token for token, text in enumerate(tokens)}
-    engine = tokenizers.Tokenizer(
-        models.BPE(vocab, _merges(meta, vocab), ignore_merges=rule.whole_words)
-    )
+    engine = _byte_pairs(meta, tokens, ignore_merges=rule.whole_words)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
         + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
@@ -367,21 +378,18 @@ def _byte_level(meta: Mapping[str, Any], tokens: list[str], rule: Rule) -> _Enco
     return encode
 
 
-def _spaced_merges(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
+def _spaced_merges(meta: Mapping[str, Any], tokens: list[str]) -> _Encoder:
     """Merges on plain text whose spaces are written as `SPACE`, with byte fallback."""
-    vocab = {text: token for token, text in enumerate(tokens)}
     unknown = _special_id(meta, "unknown_token_id", len(tokens))
-    engine = tokenizers.Tokenizer(
-        models.BPE(
-            vocab, _merges(meta, vocab), byte_fallback=True, fuse_unk=True,
-            unk_token=None if unknown is None else tokens[unknown],
-        )
+    engine = _byte_pairs(
+        meta, tokens, byte_fallback=True, fuse_unk=True,
+        unk_token=None if unknown is None else tokens[unknown],
     )  # fmt: skip
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in GEMMA4.patterns]
     )
     # Runs of line ends are tokens that no merges make.
-    lines = Markers({text: token for text, token in vocab.items() if not text.strip("\n")})
+    lines = Markers({text: token for token, text in enumerate(tokens) if not text.strip("\n")})
 
     def encode(text: str, first: bool) -> list[int]:
         ids: list[int] = []
