@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from engine import paths
+from engine import paths, settings_store
 from engine.errors import EngineError, LoadCancelled, ModelFileError
 
 NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 
 def path(models_dir: Path | None = None) -> Path | None:
     """The installed demo model, or None; `models_dir` defaults to the user's models folder."""
-    file = (models_dir or paths.models_dir()) / NAME
+    file = (models_dir or _chosen_folder()) / NAME
     try:
         return file if file.stat().st_size == BYTES else None
     except OSError:
@@ -51,7 +51,7 @@ def install(
     `EngineError` for a full disk, a folder that cannot be written or a failed download. The file appears
     under its name only when it is whole and its SHA-256 is right.
     """
-    folder = models_dir or paths.models_dir()
+    folder = models_dir or _chosen_folder()
     installed = path(folder)
     if installed:
         return installed
@@ -71,6 +71,10 @@ def install(
             "Choose another models folder in the settings, or free some space."
         ) from error
     return folder / NAME
+
+
+def _chosen_folder() -> Path:
+    return paths.models_dir(settings_store.load()[0].models_dir)
 
 
 def _remove_stale(folder: Path) -> None:
