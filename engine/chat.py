@@ -84,7 +84,7 @@ class ChatTemplate:
         if sources:
             return cls(sources, tokenizer, special, now=now)
         chatml = all(
-            tokenizer.token_id(marker) is not None for marker in ("<|im_start|>", "<|im_end|>")
+            tokenizer.marker_id(marker) is not None for marker in ("<|im_start|>", "<|im_end|>")
         )
         default = _CHATML if chatml else _PLAIN
         return cls({"default": default}, tokenizer, special, exists=False, now=now)
@@ -146,7 +146,7 @@ class ChatTemplate:
         return named or self._templates["default"]
 
     def _is_harmless(self, text: str) -> bool:
-        token = self._tokenizer.token_id(text)
+        token = self._tokenizer.marker_id(text)
         return token is not None and token not in self._tokenizer.eos_ids
 
     def _run(

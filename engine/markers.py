@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 
 class Markers:
@@ -45,6 +45,16 @@ class Markers:
             done = end
         if done < len(text):
             yield text[done:]
+
+    def encode(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
+        """The ids of `text`, in which `encode` makes those of what is between the markers."""
+        ids: list[int] = []
+        for piece in self.split(text):
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                ids += encode(piece)
+        return ids
 
     def break_up(self, text: str, shield: str, keep: frozenset[str] = frozenset()) -> str:
         """`text` with `shield` inside every marker but those in `keep`, and in one begun at its end.

@@ -63,7 +63,7 @@ class TokenType(IntEnum):
 
 
 class _Encoder(Protocol):
-    """Encodes text that holds no whole tokens; `first` says that it begins the text or follows a marker."""
+    """Encodes text between control tokens; `first` says that it is at the start or behind one of them."""
 
     def __call__(self, text: str, first: bool) -> list[int]: ...
 
@@ -94,16 +94,14 @@ class Tokenizer:
         self.add_bos = add_bos and bos_id is not None
         self._strip_first_space = strip_first_space
         self.warnings = warnings
-        control: dict[str, int] = {}
-        visible: dict[str, int] = {}
-        for token, kind in enumerate(types):
-            if kind == TokenType.CONTROL:
-                control[tokens[token]] = token
-            elif kind == TokenType.USER_DEFINED:
-                visible[tokens[token]] = token
-        self.control_markers = Markers(control)
-        self._visible_markers = Markers(visible)
-        self._all_markers = Markers(visible | control)
+        self._markers = {
+            text: token
+            for token, (text, kind) in enumerate(zip(tokens, types, strict=True))
+            if kind in (TokenType.CONTROL, TokenType.USER_DEFINED)
+        }
+        self.control_markers = Markers(
+            {text: token for text, token in self._markers.items() if self.is_control(token)}
+        )
 
     @classmethod
     def from_gguf(cls, meta: Mapping[str, Any]) -> Tokenizer:
@@ -124,10 +122,9 @@ class Tokenizer:
         """A token as the vocabulary spells it."""
         return self._tokens[self._known(token)]
 
-    def token_id(self, text: str) -> int | None:
-        """The id of the marker or visible special token `text`."""
-        found = list(self._all_markers.find(text))
-        return found[0][2] if len(found) == 1 and found[0][:2] == (0, len(text)) else None
+    def marker_id(self, text: str) -> int | None:
+        """The id of the control token or user-defined token `text`."""
+        return self._markers.get(text)
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; may be a part of a character."""
@@ -153,20 +150,15 @@ class Tokenizer:
         the text does; by default as the model wants it. `shield`: a character that is taken out after
         the markers are found.
         """
-        markers = self._all_markers if special else self._visible_markers
+        text = _without_lone_surrogates(text)
         ids: list[int] = []
         first = True
-        for piece in markers.split(_without_lone_surrogates(text)):
+        for piece in self.control_markers.split(text) if special else [text]:
             if isinstance(piece, int):
                 ids.append(piece)
-                first = self.is_control(piece)
-                continue
-            for part in self._visible_markers.split(piece.replace(shield, "") if shield else piece):
-                if isinstance(part, int):
-                    ids.append(part)
-                else:
-                    ids += self._encode_text(part, first)
-                first = False
+            elif piece := piece.replace(shield, "") if shield else piece:
+                ids += self._encode_text(piece, first)
+            first = isinstance(piece, int)
         if add_bos if add_bos is not None else self.add_bos:
             if self.bos_id is None:
                 raise BadRequest("The model has no BOS token to begin with; leave add_bos out.")
@@ -263,11 +255,11 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
         encoder: _Encoder = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
         rule = GEMMA4
-        encoder = _spaced_merges(meta, tokens)
+        encoder = _spaced_merges(meta, tokens, types)
     else:
         rule = _rule(meta, warnings)
         byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
-        encoder = _byte_level(meta, tokens, rule)
+        encoder = _byte_level(meta, tokens, types, rule)
     add_bos = meta_bool(meta, _KEY + "add_bos_token", model == "llama" or rule.add_bos)
     return Tokenizer(
         tokens, types, encoder, byte_of, bos_id=bos, end_ids=ends,
@@ -344,12 +336,8 @@ def _byte_pairs(meta: Mapping[str, Any], tokens: list[str], **options: Any) -> t
     texts = meta_array(meta, _KEY + "merges", str)
     merges = [*map(_cut, texts)]
     # The library panics at a merge that makes no token.
-    if not all(
-        map(
-            vocab.__contains__,
-            itertools.chain(itertools.chain.from_iterable(merges), map("".join, merges)),
-        )
-    ):
+    named = itertools.chain(itertools.chain.from_iterable(merges), map("".join, merges))
+    if not all(map(vocab.__contains__, named)):
         text = next(
             t for t, m in zip(texts, merges, strict=True) if not {*m, "".join(m)} <= vocab.keys()
         )
@@ -365,20 +353,32 @@ def _cut(merge: str) -> tuple[str, str]:
     return (merge[:cut], merge[cut + 1 :]) if cut > 0 else (merge, "")
 
 
-def _byte_level(meta: Mapping[str, Any], tokens: list[str], rule: Rule) -> _Encoder:
+def _visible(tokens: list[str], types: list[int]) -> dict[str, int]:
+    """User-defined tokens: found in any text as they stand, ahead of all merges."""
+    return {
+        text: token
+        for token, (text, kind) in enumerate(zip(tokens, types, strict=True))
+        if kind == TokenType.USER_DEFINED
+    }
+
+
+def _byte_level(
+    meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule
+) -> _Encoder:
     engine = _byte_pairs(meta, tokens, ignore_merges=rule.whole_words)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
         + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
+    visible = Markers(_visible(tokens, types))
 
-    def encode(text: str, first: bool) -> list[int]:
+    def merge(text: str) -> list[int]:
         return engine.encode(text, add_special_tokens=False).ids
 
-    return encode
+    return lambda text, first: visible.encode(text, merge)
 
 
-def _spaced_merges(meta: Mapping[str, Any], tokens: list[str]) -> _Encoder:
+def _spaced_merges(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
     """Merges on plain text whose spaces are written as `SPACE`, with byte fallback."""
     unknown = _special_id(meta, "unknown_token_id", len(tokens))
     engine = _byte_pairs(
@@ -389,18 +389,13 @@ def _spaced_merges(meta: Mapping[str, Any], tokens: list[str]) -> _Encoder:
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in GEMMA4.patterns]
     )
     # Runs of line ends are tokens that no merges make.
-    lines = Markers({text: token for token, text in enumerate(tokens) if not text.strip("\n")})
+    lines = {text: token for token, text in enumerate(tokens) if not text.strip("\n")}
+    visible = Markers(lines | _visible(tokens, types))
 
-    def encode(text: str, first: bool) -> list[int]:
-        ids: list[int] = []
-        for part in lines.split(text.replace(" ", SPACE)):
-            if isinstance(part, int):
-                ids.append(part)
-            else:
-                ids += engine.encode(part, add_special_tokens=False).ids
-        return ids
+    def merge(text: str) -> list[int]:
+        return engine.encode(text.replace(" ", SPACE), add_special_tokens=False).ids
 
-    return encode
+    return lambda text, first: visible.encode(text, merge)
 
 
 def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
@@ -408,23 +403,19 @@ def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int])
     if not all(map(math.isfinite, scores)):
         raise _faulty(f"{_KEY}scores holds a number that is not finite")
     mergeable = (TokenType.NORMAL, TokenType.USER_DEFINED, TokenType.UNUSED)
-    pieces = {
-        text: i
-        for i, (text, kind) in enumerate(zip(tokens, types, strict=True))
-        if kind in mergeable
-    }
     merges = GreedyMerges(
-        pieces,
+        {t: i for i, (t, kind) in enumerate(zip(tokens, types, strict=True)) if kind in mergeable},
         scores,
         frozenset(i for i, kind in enumerate(types) if kind == TokenType.UNUSED),
         _byte_ids(tokens, types),
         _special_id(meta, "unknown_token_id", len(tokens)),
     )
     prefix = meta_bool(meta, _KEY + "add_space_prefix", True)
+    visible = Markers({t.replace(" ", SPACE): i for t, i in _visible(tokens, types).items()})
 
     def encode(text: str, first: bool) -> list[int]:
         text = text.replace(" ", SPACE)
-        return merges.encode(SPACE + text if first and prefix else text)
+        return visible.encode(SPACE + text if first and prefix else text, merges.encode)
 
     return encode
 
