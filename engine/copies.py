@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from engine.placement import size_text
 BIN = ".lucebox-bin"
 _ORIGIN = "origin.json"
 _CHUNK = 8 << 20
+_STALE_S = 86_400
 _SPARE = 256 << 20  # left free on the disk, for the rest of the system
 
 OnProgress = Callable[[int, int], None]
@@ -49,20 +51,20 @@ def copy_in(
         raise BadRequest(f"A damaged file is not copied. {entry.problem}")
     if _is_inside(entry.path, models_dir):
         return entry.path
-    sources = (*entry.files, *(c for c in entry.companions if c.is_file()))
+    names = _names(entry)
     try:
-        sizes = [source.stat().st_size for source in sources]
+        total = sum(source.stat().st_size for source in names)
         models_dir.mkdir(parents=True, exist_ok=True)
-        present = _equal_copy(entry, sources, models_dir, stop)
+        present = _equal_copy(names, _stem(entry), models_dir, stop)
         if present:
             report(1, 1)
             return present
-        _check_space(sum(sizes), models_dir)
+        _check_space(total, models_dir)
         with _scratch(models_dir) as work:
             done = 0
-            for source in sources:
-                done = _copy(source, work / _name(source), done, 2 * sum(sizes), report, stop)
-            return _place(work, _stem(entry), sources, models_dir)
+            for source, name in names.items():
+                done = _copy(source, work / name, done, 2 * total, report, stop)
+            return _place(work, _stem(entry), list(names.values()), models_dir)
     except OSError as error:
         raise EngineError(
             f"{entry.name} could not be copied to {models_dir}: {error.strerror or error}. "
@@ -103,20 +105,23 @@ def move_to_bin(entry: Entry) -> Binned:
             f"{entry.name} is not in Lucebox's models folder ({entry.path.parent}), so it is not "
             f"removed here. Delete it in {entry.source if entry.source != 'Elsewhere' else 'its folder'}."
         )
-    slot = entry.root / BIN / f"{time.time_ns():x}"
-    files = [file.relative_to(entry.root).as_posix() for file in entry.files]
+    root = entry.root.resolve()
+    slot = root / BIN / f"{time.time_ns():x}"
+    files = [
+        (file.parent.resolve() / file.name).relative_to(root).as_posix() for file in entry.files
+    ]
     try:
         slot.mkdir(parents=True)
-        origin = {"name": entry.name, "root": str(entry.root), "files": files}
+        origin = {"name": entry.name, "root": str(root), "files": files}
         write_atomically(slot / _ORIGIN, json.dumps(origin).encode())
-        _move_all([(entry.root / f, slot / Path(f).name) for f in files])
+        _move_all([(root / f, slot / Path(f).name) for f in files])
     except OSError as error:
         shutil.rmtree(slot, ignore_errors=True)
         raise EngineError(
             f"{entry.name} could not be moved to the bin: {error.strerror or error}. "
             "If it is loaded, unload it first."
         ) from error
-    _remove_empty(entry.path.parent, entry.root)
+    _remove_empty((root / files[0]).parent, root)
     return Binned(entry.name, slot, entry.path, entry.size)
 
 
@@ -169,13 +174,26 @@ def _is_inside(path: Path, folder: Path) -> bool:
 
 
 def _stem(entry: Entry) -> str:
+    """The file name without ending and part number; an Ollama blob has none, so its model's name."""
     part = part_of(entry.path.name)
-    return part[0] if part else _name(entry.path).rsplit(".", 1)[0]
+    if part:
+        return part[0]
+    if entry.path.name.lower().endswith(".gguf"):
+        return entry.path.stem
+    return re.sub(r"[^\w.-]+", "-", entry.name).strip(".-") or "model"
 
 
-def _name(file: Path) -> str:
-    """A file's name, with the ending that an Ollama blob has not."""
-    return file.name if file.name.lower().endswith(".gguf") else f"{file.name}.gguf"
+def _names(entry: Entry) -> dict[Path, str]:
+    """What to copy, and the name that each file gets; no two names are equal."""
+    names: dict[Path, str] = {}
+    for file in (*entry.files, *(c for c in entry.companions if c.is_file())):
+        name = file.name
+        if not name.lower().endswith(".gguf"):
+            name = f"{'' if file in entry.files else 'mmproj-'}{_stem(entry)}.gguf"
+        while name.lower() in (taken.lower() for taken in names.values()):
+            name = f"_{name}"
+        names[file] = name
+    return names
 
 
 def _free_name(folder: Path, stem: str, ending: str = "") -> Path:
@@ -198,7 +216,10 @@ def _check_space(need: int, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _scratch(models_dir: Path) -> Iterator[Path]:
-    """A folder for `.part` files on the same disk, gone afterwards."""
+    """A folder for `.part` files on the same disk, gone afterwards; those of a crash go first."""
+    for old in models_dir.glob(".copy-*.part"):
+        if time.time() - old.stat().st_mtime > _STALE_S:
+            shutil.rmtree(old, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=".copy-", suffix=".part", dir=models_dir))
     try:
         yield work
@@ -220,6 +241,8 @@ def _copy(
             digest.update(block)
             done += len(block)
             report(min(done, total), total)
+            if writer.tell() > size:
+                break  # it may grow as fast as it is read
         digests.append(digest.hexdigest())
         writer.flush()
         os.fsync(writer.fileno())
@@ -251,9 +274,8 @@ def _blocks(file: BinaryIO, stop: threading.Event) -> Iterator[bytes]:
         yield block
 
 
-def _place(work: Path, stem: str, sources: tuple[Path, ...], models_dir: Path) -> Path:
+def _place(work: Path, stem: str, names: list[str], models_dir: Path) -> Path:
     """Give the finished copies their names: a file, or a folder of files."""
-    names = [_name(source) for source in sources]
     while True:
         try:
             if len(names) == 1:
@@ -272,20 +294,19 @@ def _place(work: Path, stem: str, sources: tuple[Path, ...], models_dir: Path) -
 
 
 def _equal_copy(
-    entry: Entry, sources: tuple[Path, ...], models_dir: Path, stop: threading.Event
+    names: dict[Path, str], stem: str, models_dir: Path, stop: threading.Event
 ) -> Path | None:
     """A copy of the same bytes that is there already under the name it would get."""
-    names = [_name(source) for source in sources]
-    folder = models_dir if len(names) == 1 else models_dir / _stem(entry)
-    for source, name in zip(sources, names, strict=True):
-        there = folder / name
+    folder = models_dir if len(names) == 1 else models_dir / stem
+    pairs = [(source, folder / name) for source, name in names.items()]
+    for source, there in pairs:
         if not there.is_file() or there.stat().st_size != source.stat().st_size:
             return None
-    for source, name in zip(sources, names, strict=True):
-        with open(source, "rb") as a, open(folder / name, "rb") as b:
-            if any(x != b.read(len(x)) for x in _blocks(a, stop)):
+    for source, there in pairs:
+        with open(source, "rb") as a, open(there, "rb") as b:
+            if any(block != b.read(len(block)) for block in _blocks(a, stop)):
                 return None
-    return folder / names[0]
+    return pairs[0][1]
 
 
 def _move_all(moves: list[tuple[Path, Path]]) -> None:

@@ -45,11 +45,13 @@ def rename_new(source: Path, target: Path) -> None:
     """Rename a file, never over another one: `FileExistsError` if `target` is there."""
     if os.name != "nt":  # Windows' rename refuses by itself
         try:
+            if source.is_symlink():
+                raise OSError  # a hard link would be to what it points to
             os.link(source, target)
         except FileExistsError:
             raise
         except OSError:  # no hard links on this file system
-            if target.exists():
+            if os.path.lexists(target):
                 raise FileExistsError(str(target)) from None
         else:
             os.unlink(source)

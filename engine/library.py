@@ -210,7 +210,7 @@ def _walk(
                         files.append(Path(item.path))
         except OSError:
             continue  # not ours to read
-        waiting += reversed([p for p in inner if p.name != BIN])
+        waiting += reversed([p for p in inner if p.name != BIN and p.suffix != ".part"])
         if files:
             yield _groups(files)
 

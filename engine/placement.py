@@ -122,8 +122,12 @@ def estimate(
     return _Sizing(footprint, config, _device(config, devices), leaving).estimate()
 
 
-def resolve(config: EngineConfig, model_file: HeaderSummary, devices: Sequence[Device]) -> Plan:
+def resolve(
+    config: EngineConfig, model_file: HeaderSummary, devices: Sequence[Device], leaving: int = 0
+) -> Plan:
     """The plan to run `model_file` with: every number final, what was chosen for the user in `notes`.
+
+    `leaving` bytes are given back by the model that is loaded now.
 
     A number that the user gave is never changed: `OutOfMemory` with the addends where it cannot fit this
     device at all, a note where it fits only when other programs make room. `BadRequest` for a device
@@ -134,7 +138,7 @@ def resolve(config: EngineConfig, model_file: HeaderSummary, devices: Sequence[D
         raise BadRequest(
             f"Device: found {device.id}; this version computes on the processor only. Choose cpu."
         )
-    sizing = _Sizing(Footprint.of(model_file), config, device, 0)
+    sizing = _Sizing(Footprint.of(model_file), config, device, leaving)
     sizing.refuse_impossible(model_file.name)
     return Plan(
         path=model_file.path,

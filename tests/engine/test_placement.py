@@ -1,0 +1,239 @@
+"""Estimates add up, plans are final, and a number of the user's is never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.config import EngineConfig, Plan
+from engine.devices import Device
+from engine.entry import Entry, inspect
+from engine.errors import BadRequest, OutOfMemory
+from engine.gguf import open_model, read_header
+from engine.placement import (
+    DEFAULT_CTX,
+    PAGE_TOKENS,
+    Estimate,
+    Footprint,
+    estimate,
+    resolve,
+    size_text,
+)
+from tests.engine.gguf_writer import ARRAY, I32, STRING, U32, model, pair
+
+GIB = 1 << 30
+PlanOf = Callable[[Footprint, EngineConfig, Device], Plan]
+
+
+def cpu(total: float = 16, free: float = 12) -> Device:
+    return Device("cpu", "cpu", "Test CPU", int(total * GIB), int(free * GIB), 6)
+
+
+def eight_billion(context: int = 131_072, weights: float = 4.7) -> Footprint:
+    """A model of 32 layers with 8 heads of 128 dims for keys and values."""
+    return Footprint(int(weights * GIB), context, 32 * 8 * 256 * 2, 400_000, 128_256)
+
+
+def entry(footprint: Footprint | None) -> Entry:
+    return Entry(Path("m.gguf"), (Path("m.gguf"),), "m", "chat", footprint=footprint)
+
+
+def bytes_of(found: Estimate, kind: str) -> int:
+    return sum(p.bytes for p in found.parts if p.kind == kind)
+
+
+def test_the_footprint_of_a_real_file(fixtures: Path) -> None:
+    with open_model(fixtures / "qwen3.gguf") as file:
+        found = Footprint.of(file)
+        meta, arch = file.meta, "qwen3"
+        heads, layers = meta[f"{arch}.attention.head_count_kv"], meta[f"{arch}.block_count"]
+        dims = meta[f"{arch}.attention.key_length"] + meta[f"{arch}.attention.value_length"]
+        assert found.kv_token == layers * heads * dims * 2
+        assert found.weights == sum(t.n_bytes for t in file.tensors.values())
+        assert found.context == meta[f"{arch}.context_length"] and found.row > 0
+    assert inspect(fixtures / "qwen3.gguf").footprint == found
+
+
+@pytest.mark.parametrize(
+    ("more", "kv_token"),
+    [
+        ([pair("llama.attention.head_count_kv", U32, 2)], 4 * 2 * 32 * 2),
+        ([], 4 * 4 * 32 * 2),
+        ([pair("llama.attention.head_count_kv", ARRAY, (I32, [0, 2, 0, 1]))], 3 * 32 * 2),
+        ([pair("llama.full_attention_interval", U32, 4)], 1 * 4 * 32 * 2),
+        ([pair("llama.attention.key_length", U32, 64), pair("llama.attention.value_length", U32, 8)],
+         4 * 4 * 72 * 2),
+        ([pair("llama.attention.head_count_kv", STRING, "x")], 0),
+    ],
+)  # fmt: skip
+def test_keys_and_values_of_a_token(tmp_path: Path, more: list[bytes], kv_token: int) -> None:
+    base = [
+        pair("llama.block_count", U32, 4), pair("llama.embedding_length", U32, 64),
+        pair("llama.attention.head_count", U32, 4), *more,
+    ]  # fmt: skip
+    path = tmp_path / "m.gguf"
+    path.write_bytes(model(more=base))
+    assert Footprint.of(read_header(path)).kv_token == kv_token
+
+
+def test_nonsense_in_a_header_gives_zeros_and_not_an_error(tmp_path: Path) -> None:
+    more = [
+        pair("llama.block_count", STRING, "x"), pair("llama.embedding_length", I32, -5),
+        pair("llama.feed_forward_length", ARRAY, (STRING, ["a"])),
+        pair("tokenizer.ggml.tokens", U32, 3),
+    ]  # fmt: skip
+    path = tmp_path / "m.gguf"
+    path.write_bytes(model(more=more))
+    assert Footprint.of(read_header(path)) == Footprint(16, 0, 0, 0, 0)
+    found = estimate(read_header(path), EngineConfig(), [cpu()])
+    assert found.verdict == "fits" and "does not say" in found.explanation
+
+
+@pytest.mark.parametrize("free", [0.5, 3, 5, 5.5, 6, 8, 12, 16])
+@pytest.mark.parametrize("ctx", [None, 64, 1000, 16_384, 131_072])
+@pytest.mark.parametrize("leaving", [0, 2 * GIB, 99 * GIB])
+def test_the_addends_add_up(free: float, ctx: int | None, leaving: int) -> None:
+    device = cpu(free=free)
+    found = estimate(entry(eight_billion()), EngineConfig(max_ctx=ctx), [device], leaving)
+    parts = {p.kind: p.bytes for p in found.parts}
+    assert len(parts) == len(found.parts) and min(parts.values()) >= 0
+    assert parts["model"] + parts["kv"] + parts["work"] == found.total
+    shortfall = max(0, found.total - found.available)
+    assert sum(parts.values()) == device.memory_total + shortfall
+    assert (found.verdict == "too large") == (found.total > found.available)
+    assert ctx is None or found.context == ctx
+
+
+def test_the_words_and_their_numbers() -> None:
+    roomy = estimate(entry(eight_billion()), EngineConfig(), [cpu()])
+    assert roomy.verdict == "fits" and roomy.context == DEFAULT_CTX
+    assert "weights 4.7 GB" in roomy.explanation and "16,384 tokens" in roomy.explanation
+    close = estimate(entry(eight_billion()), EngineConfig(), [cpu(free=6.5)])
+    assert close.verdict == "tight" and "16,384 tokens would not fit" in close.explanation
+    assert close.context < DEFAULT_CTX and close.context % PAGE_TOKENS == 0
+    short = estimate(entry(eight_billion()), EngineConfig(), [cpu(free=4)])
+    assert short.verdict == "too large" and "missing" in short.explanation
+
+
+def test_the_model_that_leaves_makes_room() -> None:
+    device = cpu(free=4)
+    assert estimate(entry(eight_billion()), EngineConfig(), [device]).verdict == "too large"
+    after = estimate(entry(eight_billion()), EngineConfig(), [device], leaving=8 * GIB)
+    assert after.verdict == "fits" and bytes_of(after, "other") == 4 * GIB
+
+
+def test_more_free_memory_never_makes_it_worse() -> None:
+    order = ["too large", "tight", "fits"]
+    last = (0, 0)
+    for tenths in range(5, 160, 5):
+        found = estimate(entry(eight_billion()), EngineConfig(), [cpu(free=tenths / 10)])
+        now = (order.index(found.verdict), found.context)
+        assert now >= last
+        last = now
+    assert last == (2, DEFAULT_CTX)
+
+
+def test_files_that_cannot_be_read_and_devices_that_are_not_there() -> None:
+    with pytest.raises(BadRequest, match="cannot be read"):
+        estimate(entry(None), EngineConfig(), [cpu()])
+    with pytest.raises(BadRequest, match=r"cuda:3.*expected one of cpu"):
+        estimate(entry(eight_billion()), EngineConfig(device="cuda:3"), [cpu()])
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanOf:
+    """`resolve` for a footprint, a configuration and a device."""
+    path = tmp_path / "m.gguf"
+    path.write_bytes(model(name="Big"))
+
+    def resolved(footprint: Footprint, config: EngineConfig, device: Device) -> Plan:
+        monkeypatch.setattr(Footprint, "of", classmethod(lambda cls, header: footprint))
+        return resolve(config, read_header(path), [device])
+
+    return resolved
+
+
+def test_a_plan_has_all_numbers(plan: PlanOf) -> None:
+    found = plan(eight_billion(), EngineConfig(), cpu())
+    assert (found.device, found.threads, found.page_tokens) == ("cpu", 6, PAGE_TOKENS)
+    assert found.max_ctx == DEFAULT_CTX and found.prefill_chunk == 512
+    one = DEFAULT_CTX // PAGE_TOKENS
+    assert found.n_pages == one + 3 * (one // 4)
+    assert any("16,384 of the 131,072" in note for note in found.notes)
+
+
+def test_the_model_s_own_context_where_it_is_smaller(plan: PlanOf) -> None:
+    found = plan(eight_billion(context=2048), EngineConfig(), cpu())
+    assert found.max_ctx == 2048 and found.notes == ()
+    assert plan(replace(eight_billion(), context=0), EngineConfig(), cpu()).max_ctx == 4096
+
+
+@pytest.mark.parametrize("ctx", [64, 1000, 16_384, 40_000, 131_072])
+@pytest.mark.parametrize("free", [2.0, 6.0, 30.0])
+def test_the_user_s_context_is_kept(plan: PlanOf, ctx: int, free: float) -> None:
+    device = cpu(total=32, free=free)
+    config = EngineConfig(max_ctx=ctx, threads=3, prefill_chunk=100, max_concurrency=2)
+    found = plan(eight_billion(), config, device)
+    assert (found.max_ctx, found.threads, found.prefill_chunk) == (ctx, 3, 100)
+    assert found.n_pages * PAGE_TOKENS >= ctx
+    expected = estimate(entry(eight_billion()), config, [device])
+    assert any("may be slow" in note for note in found.notes) == (expected.verdict == "too large")
+
+
+def test_what_can_never_fit_is_refused_with_both_numbers(plan: PlanOf) -> None:
+    with pytest.raises(OutOfMemory) as raised:
+        plan(eight_billion(), EngineConfig(max_ctx=131_072), cpu())
+    message = str(raised.value)
+    for word in (
+        "131,072 tokens",
+        "needs 21.0 GB",
+        "weights 4.7 GB",
+        "16.0 GB",
+        "12.0 GB are free",
+        "at most",
+    ):
+        assert word in message
+    most = int(message.split("at most ")[1].split(" tokens")[0].replace(",", ""))
+    assert plan(eight_billion(), EngineConfig(max_ctx=most), cpu()).max_ctx == most
+
+
+def test_weights_that_can_never_fit(plan: PlanOf) -> None:
+    with pytest.raises(OutOfMemory, match="smaller model"):
+        plan(eight_billion(weights=40), EngineConfig(), cpu())
+
+
+def test_an_automatic_context_shrinks_and_says_so(plan: PlanOf) -> None:
+    found = plan(eight_billion(), EngineConfig(), cpu(free=6.5))
+    assert 2048 <= found.max_ctx < DEFAULT_CTX
+    assert any(f"{found.max_ctx:,} tokens, not 16,384" in note for note in found.notes)
+
+
+def test_more_than_the_model_was_made_for_is_noted(plan: PlanOf) -> None:
+    found = plan(eight_billion(context=4096), EngineConfig(max_ctx=8192), cpu())
+    assert found.max_ctx == 8192 and any("4,096" in note for note in found.notes)
+
+
+def test_the_pool_takes_no_more_than_there_is(plan: PlanOf) -> None:
+    for free in (6.5, 7.0, 7.5, 8.0, 9.0):
+        found = plan(eight_billion(), EngineConfig(max_concurrency=64), cpu(free=free))
+        assert found.n_pages * eight_billion().page + eight_billion().weights < free * GIB
+
+
+def test_cards_are_refused_until_there_are_kernels_for_them(plan: PlanOf) -> None:
+    card = Device("cuda:0", "cuda", "RTX", 24 * GIB, 20 * GIB)
+    with pytest.raises(BadRequest, match=r"cuda:0.*Choose cpu"):
+        plan(eight_billion(), EngineConfig(device="cuda:0"), card)
+
+
+def test_a_real_file_is_planned(fixtures: Path) -> None:
+    with open_model(fixtures / "llama.gguf") as file:
+        found = resolve(EngineConfig(), file, [cpu()])
+    assert found.path == fixtures / "llama.gguf" and found.max_ctx == 2048
+    assert found.n_pages * PAGE_TOKENS >= found.max_ctx
+
+
+def test_sizes_for_people() -> None:
+    assert size_text(94 << 20) == "94 MB" and size_text(int(4.66 * GIB)) == "4.7 GB"
