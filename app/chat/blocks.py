@@ -95,7 +95,9 @@ def _plain(text: str) -> _Found:
         found += _paragraphs(text, at, match.start())
         code = match["code"].removesuffix("\n")
         words = match["info"].split()
-        piece = Piece(Kind.CODE, code=code, language=words[0] if words else "", closed=bool(match["end"]))
+        piece = Piece(
+            Kind.CODE, code=code, language=words[0] if words else "", closed=bool(match["end"])
+        )
         found.append((match.start(), [piece]))
         at = match.end()
     return found + _paragraphs(text, at, len(text))

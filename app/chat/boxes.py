@@ -29,7 +29,11 @@ _NEW_LINE = "\u2028"
 
 def units(text: str) -> int:
     """The length of a text as Qt counts it, in UTF-16 units."""
-    return len(text) if text.isascii() or max(text) < "\U00010000" else len(text.encode("utf-16-le")) // 2
+    return (
+        len(text)
+        if text.isascii() or max(text) < "\U00010000"
+        else len(text.encode("utf-16-le")) // 2
+    )
 
 
 def cut(text: str, start: int, end: int) -> str:
@@ -80,7 +84,9 @@ def _split_code(piece: Piece, source: int) -> list[Part]:
     parts, at = [], 0
     for i in range(0, len(lines), CODE_LINES):
         code = "\n".join(lines[i : i + CODE_LINES])
-        parts.append(Part(replace(piece, code=code), source, at, i == 0, i + CODE_LINES >= len(lines)))
+        parts.append(
+            Part(replace(piece, code=code), source, at, i == 0, i + CODE_LINES >= len(lines))
+        )
         at += len(code) + 1
     return parts
 
@@ -149,7 +155,9 @@ class Box:
         for i, run in enumerate(self.runs):
             ranges = []
             if (chosen := marked(i)) is not None and chosen[1] > chosen[0]:
-                ranges.append(_range(chosen[0], chosen[1] - chosen[0], _background(style.selection)))
+                ranges.append(
+                    _range(chosen[0], chosen[1] - chosen[0], _background(style.selection))
+                )
             run.layout.draw(painter, run.at, ranges, clip)
 
     def _draw_around(self, painter: QPainter, style: Style) -> None:
@@ -174,7 +182,12 @@ class Box:
         font = style.body.font
         width = QFontMetricsF(font).horizontalAdvance(self.part.piece.marker)
         right = self.left - style.indent * 0.35
-        rect = QRectF(right - max(width, style.indent), self.runs[0].at.y(), max(width, style.indent), style.body.height)
+        rect = QRectF(
+            right - max(width, style.indent),
+            self.runs[0].at.y(),
+            max(width, style.indent),
+            style.body.height,
+        )
         painter.setFont(font)
         painter.setPen(style.muted)
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -185,7 +198,9 @@ class Box:
         radius = float(style.radius)
         top, bottom = (0.5 if first else -radius), self.height + (-0.5 if last else radius)
         painter.save()
-        painter.setClipRect(QRectF(self.left, 0, self.width, self.height), Qt.ClipOperation.IntersectClip)
+        painter.setClipRect(
+            QRectF(self.left, 0, self.width, self.height), Qt.ClipOperation.IntersectClip
+        )
         painter.setPen(style.plate_line)
         painter.setBrush(style.plate)
         painter.drawRoundedRect(

@@ -42,10 +42,6 @@ class Lexers(QObject):
             self._pool.submit(self._load, name)
         return self._known.get(name)
 
-    def close(self) -> None:
-        """End the thread."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
     def _load(self, name: str) -> None:
         try:
             self._known[name] = _make(name)
@@ -76,7 +72,7 @@ class Coloring:
         self._ahead: tuple[int, int, str] | None = None
 
     def until(self, end: int) -> list[Mark]:
-        """The marks before `end` that were not given yet; one that reaches past `end` is given in two parts."""
+        """The marks before `end` not given yet; one that reaches past `end` is given in two parts."""
         marks: list[Mark] = []
         while (mark := self._ahead or self._next()) is not None:
             start, length, name = mark

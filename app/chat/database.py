@@ -98,7 +98,9 @@ def _replace(path: Path, error: Exception, on_problem: OnProblem) -> sqlite3.Con
 
 def _connect(target: str, uri: bool = False) -> sqlite3.Connection:
     # Autocommit: transactions are begun by name, so that a reader never holds one open.
-    return sqlite3.connect(target, timeout=5, isolation_level=None, uri=uri, check_same_thread=False)
+    return sqlite3.connect(
+        target, timeout=5, isolation_level=None, uri=uri, check_same_thread=False
+    )
 
 
 def _open_file(path: Path) -> sqlite3.Connection:

@@ -74,6 +74,11 @@ class Laid:
         return found
 
     @property
+    def head_height(self) -> int:
+        """The height of the line above code that names its language."""
+        return self._style.header
+
+    @property
     def done(self) -> bool:
         """Whether everything shown is as it should be."""
         return self._fed >= len(self.text) and self._made >= len(self._parts)
@@ -128,7 +133,9 @@ class Laid:
         code, end = part.piece.code, part.start + len(part.piece.code)
         if not part.piece.closed and part.start:
             # Still being written: colouring from the top again at each word would take too long.
-            return [(part.start + a, n, name) for a, n, name in Coloring(lexer, code).until(len(code))]
+            return [
+                (part.start + a, n, name) for a, n, name in Coloring(lexer, code).until(len(code))
+            ]
         if part.first or self._coloring is None or self._coloring[0] != part.source:
             whole = self._blocks.pieces[part.source].code
             self._coloring = (part.source, Coloring(lexer, whole))

@@ -272,7 +272,9 @@ def _flatten(tokens: Sequence[Token]) -> list[Piece]:
 def _code(token: Token) -> Piece:
     lines = token.content.count("\n")
     # A fence that was closed spans its two marks besides the code's own lines.
-    closed = token.type == "code_block" or token.map is None or token.map[1] - token.map[0] > lines + 1
+    closed = (
+        token.type == "code_block" or token.map is None or token.map[1] - token.map[0] > lines + 1
+    )
     words = token.info.split()
     code = token.content.removesuffix("\n")
     return Piece(Kind.CODE, code=code, language=words[0] if words else "", closed=closed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import json
 import sqlite3
@@ -47,6 +48,8 @@ class ChatStore:
         self._searches = 0
         self._thread = threading.Thread(target=self._run, name="chat store", daemon=True)
         self._thread.start()
+        # The thread would be gone with the process, and with it what is still queued.
+        atexit.register(self.close)
 
     # What callers ask for; each copies what it is given, so the caller may go on changing it.
 
@@ -101,6 +104,7 @@ class ChatStore:
             self._closing = True
             self._wake.notify()
         self._thread.join(timeout)
+        atexit.unregister(self.close)
         return sum(job.future is None for job in self._jobs.values())
 
     # The thread.
@@ -215,7 +219,9 @@ def _upsert(table: str, columns: tuple[str, ...]) -> str:
     names = ", ".join(columns)
     marks = ", ".join(f":{c}" for c in columns)
     changes = ", ".join(f"{c} = excluded.{c}" for c in columns if c != "id")
-    return f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {changes}"
+    return (
+        f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {changes}"
+    )
 
 
 def _save_chat(db: sqlite3.Connection, info: ChatInfo) -> None:
@@ -235,7 +241,9 @@ def _save_message(db: sqlite3.Connection, message: Message) -> None:
         return
     (seq,) = db.execute("SELECT seq FROM messages WHERE id = ?", (message.id,)).fetchone()
     db.execute("DELETE FROM message_text WHERE rowid = ?", (seq,))
-    db.execute("INSERT INTO message_text (rowid, text) VALUES (?, ?)", (seq, normal(values["text"])))
+    db.execute(
+        "INSERT INTO message_text (rowid, text) VALUES (?, ?)", (seq, normal(values["text"]))
+    )
 
 
 def _chats(db: sqlite3.Connection) -> list[ChatInfo]:

@@ -147,7 +147,9 @@ def title_of(text: str) -> str:
     line = " ".join(line.split())
     if len(line) <= TITLE_LENGTH:
         return line
-    cut = line[:TITLE_LENGTH].rsplit(" ", 1)[0] if " " in line[:TITLE_LENGTH] else line[:TITLE_LENGTH]
+    cut = (
+        line[:TITLE_LENGTH].rsplit(" ", 1)[0] if " " in line[:TITLE_LENGTH] else line[:TITLE_LENGTH]
+    )
     return cut.rstrip(" ,.;:") + "…"
 
 

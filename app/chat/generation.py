@@ -1,0 +1,91 @@
+"""One answer being written: what its events do to its message."""
+
+from __future__ import annotations
+
+import time
+
+from app.chat.thinking import CLOSE, split_thinking
+from app.chat.tree import Chat, Message, State
+from engine.errors import EngineError
+from engine.types import (
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    PrefillProgress,
+    Started,
+    TextDelta,
+    Usage,
+)
+
+_STATES = {
+    FinishReason.STOP: State.DONE,
+    FinishReason.LENGTH: State.LENGTH,
+    FinishReason.CANCELLED: State.STOPPED,
+    FinishReason.ERROR: State.FAILED,
+}
+
+
+class Generation:
+    """An answer under way; `read` and `prompt` are the prompt's tokens done and in all."""
+
+    def __init__(self, chat: Chat, message: Message) -> None:
+        self.chat = chat
+        self.message = message
+        self.request_id = 0
+        self.read = 0
+        self.prompt = 0
+        self.started = False
+        self.rate: float | None = None
+        self.unsaved = False
+        self._first: float | None = None
+
+    @property
+    def reading(self) -> bool:
+        """Whether the prompt is still being read."""
+        return self._first is None
+
+    def take(self, event: Event) -> None:
+        """Put down what an event says."""
+        match event:
+            case Started(prompt_tokens=prompt, reused_tokens=reused):
+                self.started, self.prompt, self.read = True, prompt, reused
+            case PrefillProgress(done=done, total=total):
+                self.read, self.prompt = done, total
+            case TextDelta(text=text):
+                self._add(text)
+            case Finished(reason=reason, usage=usage):
+                self._end(_STATES[reason], usage)
+            case Failed(error=error, usage=usage):
+                self.message.error = str(error) or type(error).__name__
+                if not isinstance(error, EngineError):
+                    self.message.error = f"{type(error).__name__}: {error}"
+                self.message.error_kind = type(error).__name__
+                self._end(State.FAILED, usage)
+
+    def _add(self, text: str) -> None:
+        if not text:
+            return
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        message = self.message
+        message.text += text
+        self.unsaved = True
+        ended = (
+            "thought_s" not in message.usage and CLOSE in message.text[-len(text) - len(CLOSE) :]
+        )
+        if ended and split_thinking(message.text).thinking:
+            message.usage["thought_s"] = round(now - self._first, 1)
+
+    def _end(self, state: State, usage: Usage) -> None:
+        self.message.state = state
+        self.unsaved = False
+        self.message.usage |= {
+            "prompt_tokens": usage.prompt_tokens,
+            "reused_tokens": usage.reused_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "first_token_s": usage.first_token_s,
+            "prefill_rate": usage.prefill_rate,
+            "decode_rate": usage.decode_rate,
+        }

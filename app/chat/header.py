@@ -1,0 +1,136 @@
+"""The head of the chat page: which model answers, and giving its memory back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QPoint, QSize, Qt, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
+
+from app.page import Services
+from app.theme import theme
+from app.widgets import IconButton, gigabytes, label
+from engine.types import ModelInfo
+
+
+class ModelButton(QPushButton):
+    """Shows a model's name and quantisation; opens the list of models."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = label("", "section")
+        self._quant = label("", "muted")
+        self._arrow = QLabel()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 8, 0)
+        row.setSpacing(theme().space(2))
+        for part in (self._name, self._quant, self._arrow):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            row.addWidget(part)
+        theme().changed.connect(self._paint_arrow)
+        self._paint_arrow()
+
+    def sizeHint(self) -> QSize:
+        layout = self.layout()
+        assert layout is not None
+        return QSize(layout.sizeHint().width(), theme().size("control"))
+
+    def show_model(self, name: str, quant: str) -> None:
+        """Show a model, or with no `quant` a request to choose one."""
+        self._name.setText(name if len(name) <= 44 else name[:43] + "…")
+        self._quant.setText(quant)
+        self._quant.setVisible(bool(quant))
+        self.setAccessibleName(self.tr("Model: {name}").format(name=f"{name} {quant}".strip()))
+        self.setToolTip(self.tr("{name}. Choose another model (Ctrl+L)").format(name=name))
+        self.updateGeometry()
+
+    @Slot()
+    def _paint_arrow(self) -> None:
+        ratio = self.devicePixelRatioF()
+        self._arrow.setPixmap(theme().pixmap("chevron-down", "text.muted", 16, ratio))
+
+
+class ChatHeader(QFrame):
+    """The page's header row; `tools` is where the page puts more buttons."""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._services = services
+        self.setProperty("kind", "header")
+        self.setFixedHeight(theme().size("header"))
+        self.picker = ModelButton()
+        self.eject = IconButton("eject", self.tr("Eject: give the model's memory back"))
+        self.tools = QHBoxLayout()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(theme().space(2))
+        row.addWidget(self.picker)
+        row.addStretch(1)
+        row.addLayout(self.tools)
+        row.addWidget(self.eject)
+        self.picker.clicked.connect(self.pick)
+        self.eject.clicked.connect(services.controller.unload)
+        services.controller.model_changed.connect(self._on_model)
+        services.controller.state_changed.connect(self._on_state)
+        self._on_model(services.controller.model)
+
+    @Slot(object)
+    def _on_model(self, model: ModelInfo | None) -> None:
+        if model is None:
+            self.picker.show_model(self.tr("Choose a model"), "")
+        else:
+            self.picker.show_model(model.name, model.quant)
+        self.eject.setVisible(model is not None)
+
+    @Slot(str)
+    def _on_state(self, state: str) -> None:
+        loading = self._services.controller.loading
+        if loading is not None:
+            self.picker.show_model(self.tr("Loading {name}").format(name=loading.stem), "")
+        else:
+            self._on_model(self._services.controller.model)
+
+    @Slot()
+    def pick(self) -> None:
+        """Open the list of models under the button."""
+        menu = self.menu()
+        menu.popup(self.picker.mapToGlobal(QPoint(0, self.picker.height() + 4)))
+
+    def menu(self) -> QMenu:
+        """The models on this PC, then other ways to one."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        loaded = self._services.controller.model
+        library = self._services.library
+        items = library.chat_models() if library is not None else []
+        for item in items:
+            size = gigabytes(item.entry.size)
+            quant = item.entry.quant or ""
+            action = menu.addAction(f"{item.title}  {quant}\t{size}")
+            action.setData(item.entry.path)
+            action.setCheckable(True)
+            action.setChecked(loaded is not None and loaded.path == item.entry.path)
+            action.triggered.connect(self._on_chosen)
+        if items:
+            menu.addSeparator()
+        menu.addAction(self.tr("All models"), self._show_models)
+        return menu
+
+    @Slot()
+    def _on_chosen(self) -> None:
+        action = self.sender()
+        if isinstance(action, QAction):
+            self.load(Path(action.data()))
+
+    def load(self, path: Path) -> None:
+        """Load a model the way that every page does."""
+        opener: Any = getattr(self._services.library, "opener", None)
+        if opener is not None:
+            opener.open(path)
+        else:
+            self._services.controller.load(path)
+
+    def _show_models(self) -> None:
+        self._services.navigate("models")

@@ -1,0 +1,373 @@
+"""The chat page: list of chats, header, messages, message box."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import TimeoutError as Late
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
+
+from app.chat.attach import MAX_BYTES, Refused, read_text
+from app.chat.chat_list import ChatList
+from app.chat.composer import Composer
+from app.chat.database import Problem, ProblemKind
+from app.chat.empty import EmptyChat
+from app.chat.entry import Shown
+from app.chat.find import FindBar
+from app.chat.header import ChatHeader
+from app.chat.keys import ChatKeys
+from app.chat.popover import Popover
+from app.chat.prompt_panel import PromptPanel
+from app.chat.sampling_panel import SamplingPanel
+from app.chat.session import ChatSession
+from app.chat.tokens import TokenCounter
+from app.chat.tree import Chat, Role
+from app.chat.view import MessageView
+from app.chat.words import number, problem_text, refusal_text
+from app.page import Page, Services
+from app.theme import theme
+from app.widgets import Note
+
+COUNT_FROM = 400
+CLOSE_S = 1.0
+
+
+class ChatPage(Page):
+    """Shows the session's open chat and turns what the user does into calls of the session."""
+
+    title = "Chat"
+    icon = "chat"
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(services, parent)
+        self.session = ChatSession.of(services)
+        self.list = ChatList(services, self.session)
+        self.header = ChatHeader(services)
+        self.view = MessageView()
+        self.empty = EmptyChat()
+        self.composer = Composer()
+        self.find = FindBar(self.view)
+        self._note: Note | None = None
+        self._inspector: QWidget | None = None
+        self._popovers: dict[str, Popover] = {}
+        self._stale: set[str] = set()
+        self._tokens = TokenCounter(services.controller, self._on_count, self)
+        self._build()
+        self.keys = ChatKeys(self)
+        self._connect()
+        if self.session.last_problem is not None:
+            self._on_problem(self.session.last_problem)
+        self._on_opened(self.session.chat, "")
+
+    def _build(self) -> None:
+        self._notes = QVBoxLayout()
+        self._notes.setContentsMargins(24, 0, 24, 0)
+        self._stack = QStackedLayout()
+        self._stack.addWidget(self.empty)
+        self._stack.addWidget(self.view)
+        box = QHBoxLayout()
+        box.setContentsMargins(24, 8, 24, 20)
+        box.addStretch(1)
+        box.addWidget(self.composer, 1000)
+        box.addStretch(1)
+        self.composer.setMaximumWidth(theme().size("measure"))
+        centre = QVBoxLayout()
+        centre.setSpacing(0)
+        centre.addWidget(self.header)
+        opener = getattr(self.services.library, "opener", None)
+        if opener is not None:
+            from app.models.loading import LoadPanel
+
+            centre.addWidget(LoadPanel(self.services, opener))
+        centre.addLayout(self._notes)
+        centre.addWidget(self.find)
+        centre.addLayout(self._stack, 1)
+        centre.addLayout(box)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.list)
+        whole.addLayout(centre, 1)
+
+    def _connect(self) -> None:
+        session, composer = self.session, self.composer
+        session.opened.connect(self._on_opened)
+        session.path_changed.connect(self._on_path)
+        session.message_changed.connect(self._on_message)
+        session.problem.connect(self._on_problem)
+        self.services.controller.state_changed.connect(self._update_mode)
+        self.services.controller.model_changed.connect(self._update_mode)
+        self.view.wanted.connect(self.do)
+        self.empty.chosen.connect(self._on_starter)
+        self.list.left.connect(self.focus_first)
+        self.list.export_wanted.connect(self.export)
+        composer.sent.connect(self._on_sent)
+        composer.stopped.connect(session.stop)
+        composer.edit_last_wanted.connect(self.edit_last)
+        composer.files.connect(self.attach)
+        composer.action.connect(self.header.pick)
+        composer.changed.connect(self._on_typed)
+        composer.attach.clicked.connect(self._on_attach)
+        composer.tune.clicked.connect(self._on_tune)
+        composer.prompt.clicked.connect(self._on_prompt)
+
+    # Page
+
+    def focus_first(self) -> None:
+        self.composer.editor.setFocus()
+
+    def inspector(self) -> QWidget | None:
+        if self._inspector is None:
+            from app.inspector import Inspector
+
+            self._inspector = Inspector(self.services)
+        return self._inspector
+
+    def open(self, **kw: Any) -> None:
+        """`new=True`, `pick=True`, `search=True`, `chat=id`, or `attach=[paths]`."""
+        if kw.get("new"):
+            self.new_chat()
+        if "chat" in kw:
+            self.session.open(kw["chat"])
+        if "attach" in kw:
+            self.attach([Path(p) for p in kw["attach"]])
+        if kw.get("search"):
+            self.list.focus_search()
+        if kw.get("pick"):
+            self.header.pick()
+
+    def can_close(self) -> bool:
+        self.session.set_draft(self.composer.kept_text())
+        self.session.save_all()
+        with contextlib.suppress(Late, RuntimeError):
+            self.session.store.flush().result(CLOSE_S)
+        return True
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        stale, self._stale = self._stale, set()
+        for message_id in stale:
+            self._show_message(message_id)
+
+    # The open chat
+
+    @Slot(object, str)
+    def _on_opened(self, chat: Chat, message_id: str) -> None:
+        self.composer.editing = ""
+        self.composer.end_edit()
+        if self.session.draft != self.composer.text:
+            self.composer.set_text(self.session.draft)
+        self._show_path()
+        if message_id:
+            self.view.show_message(message_id)
+        elif self.view.isVisible():
+            self.view.to_end()
+        if "prompt" in self._popovers:
+            panel = self._popovers["prompt"].content
+            assert isinstance(panel, PromptPanel)
+            panel.refresh()
+        self._update_mode()
+
+    @Slot(str)
+    def _on_path(self, chat_id: str) -> None:
+        if chat_id == self.session.chat.info.id:
+            self._show_path()
+            self._update_mode()
+
+    def _show_path(self) -> None:
+        path = self.session.chat.path()
+        self._stack.setCurrentWidget(self.view if path else self.empty)
+        self.view.set_messages(path)
+        for message in path:
+            self.view.set_shown(message.id, self._shown(message.id))
+
+    def _shown(self, message_id: str) -> Shown:
+        chat = self.session.chat
+        versions = chat.siblings(message_id)
+        progress, rate = "", None
+        generation = self.session.generation(chat.info.id)
+        if generation is not None and generation.message.id == message_id:
+            rate = generation.rate
+            if generation.reading:
+                progress = self.tr("Waiting")
+                if generation.prompt:
+                    progress = self.tr("Reading {n} of {total} tokens").format(
+                        n=number(generation.read), total=number(generation.prompt)
+                    )
+        return Shown(versions.index(message_id) + 1, len(versions), progress, rate)
+
+    @Slot(str, str)
+    def _on_message(self, chat_id: str, message_id: str) -> None:
+        if chat_id != self.session.chat.info.id:
+            return
+        if self.isVisible():
+            self._show_message(message_id)
+        else:
+            self._stale.add(message_id)
+        self._update_mode()
+
+    def _show_message(self, message_id: str) -> None:
+        if message_id in self.session.chat.messages:
+            self.view.set_shown(message_id, self._shown(message_id))
+            self.view.refresh(message_id)
+
+    @Slot()
+    def _update_mode(self) -> None:
+        controller, composer = self.services.controller, self.composer
+        model = controller.model
+        writing = self.session.generation(self.session.chat.info.id) is not None
+        if writing:
+            hint = self.tr("Message {name}").format(name=model.name) if model else ""
+            composer.set_mode("stop", hint)
+        elif model is not None:
+            composer.set_mode("send", self.tr("Message {name}").format(name=model.name))
+        elif controller.loading is not None:
+            hint = self.tr("{name} is loading. You can type meanwhile.")
+            composer.set_mode("no model", hint.format(name=controller.loading.stem))
+        else:
+            hint = self.tr("No model is loaded. Choose one, then send.")
+            composer.set_mode("no model", hint, self.tr("Choose a model"))
+        self.keys.set_writing(writing)
+
+    # What the user does
+
+    @Slot()
+    def new_chat(self) -> None:
+        """Begin a new chat."""
+        self.session.new_chat()
+        self.focus_first()
+
+    @Slot(str)
+    def _on_sent(self, text: str) -> None:
+        editing = self.composer.editing
+        if editing and editing in self.session.chat.messages:
+            self.composer.end_edit()
+            self.session.edit(editing, text)
+        else:
+            self.composer.set_text("")
+            self.session.send(text)
+        self.view.to_end()
+
+    @Slot(str)
+    def _on_typed(self, text: str) -> None:
+        self.session.set_draft(text)
+        self.composer.count.setText("")
+        if len(text) >= COUNT_FROM:
+            self._tokens.count(text)
+
+    def _on_count(self, count: int) -> None:
+        if len(self.composer.text) < COUNT_FROM:
+            return
+        model = self.services.controller.model
+        most = number(model.max_ctx) if model is not None else "?"
+        words = self.tr("{n} of {most} tokens").format(n=number(count), most=most)
+        self.composer.count.setText(words)
+
+    @Slot(str)
+    def _on_starter(self, text: str) -> None:
+        self.composer.set_text(text)
+        self.focus_first()
+
+    @Slot(str, str)
+    def do(self, action: str, message_id: str) -> None:
+        """Do what a message's button asks for; see `MessageRow.wanted`."""
+        message = self.session.chat.messages.get(message_id)
+        if message is None:
+            return
+        if action == "copy":
+            self._copy(message.text)
+        elif action.startswith("code:"):
+            self._copy(self.view.code(message_id, int(action.removeprefix("code:"))))
+        elif action in ("regenerate", "retry"):
+            self.session.regenerate(message_id)
+            self.view.to_end()
+        elif action == "edit":
+            self.composer.begin_edit(message_id, message.text)
+        elif action in ("previous", "next"):
+            self.session.step(message_id, -1 if action == "previous" else 1)
+        elif action == "new_chat":
+            question = self.session.chat.messages.get(message.parent or "")
+            self.session.new_chat(question.text if question is not None else "")
+            self.focus_first()
+
+    def _copy(self, text: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        self.services.toast(self.tr("Copied"))
+
+    @Slot()
+    def edit_last(self) -> None:
+        """Edit the last message that the user wrote."""
+        mine = [m for m in self.session.chat.path() if m.role is Role.USER]
+        if mine:
+            self.composer.begin_edit(mine[-1].id, mine[-1].text)
+
+    # Files
+
+    @Slot()
+    def _on_attach(self) -> None:
+        files, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach text files"))
+        self.attach([Path(f) for f in files])
+
+    @Slot(object)
+    def attach(self, paths: list[Path]) -> None:
+        """Put text files into the message as quoted text; say why of those that are refused."""
+        models = [p for p in paths if p.suffix.lower() == ".gguf" or p.is_dir()]
+        if models:
+            self.services.open_paths(models)
+        for path in paths:
+            if path in models:
+                continue
+            try:
+                self.composer.insert(read_text(path).quoted())
+            except Refused as refused:
+                self._say("warn", refusal_text(path.name, refused, MAX_BYTES))
+        self.focus_first()
+
+    @Slot(str)
+    def export(self, chat_id: str) -> None:
+        """Save a chat as Markdown or JSON where the user says."""
+        from app.chat.exporter import export_chat
+
+        export_chat(self, self.services, self.session, chat_id)
+
+    # Panels and notes
+
+    @Slot()
+    def _on_tune(self) -> None:
+        if "tune" not in self._popovers:
+            self._popovers["tune"] = Popover(SamplingPanel(self.services), self)
+        self._popovers["tune"].show_above(self.composer.tune)
+
+    @Slot()
+    def _on_prompt(self) -> None:
+        if "prompt" not in self._popovers:
+            panel = PromptPanel(self.services, self.session)
+            self._popovers["prompt"] = Popover(panel, self)
+        self._popovers["prompt"].show_above(self.composer.prompt)
+
+    @Slot(object)
+    def _on_problem(self, problem: Problem) -> None:
+        if problem.kind is ProblemKind.SOLVED:
+            self._clear_note()
+            self.services.toast(self.tr("Chats are saved again."))
+        else:
+            good = problem.kind is ProblemKind.DAMAGED
+            self._say("warn" if good else "bad", problem_text(problem))
+
+    def _say(self, kind: Any, text: str) -> None:
+        from app.widgets.cards import Banner
+
+        self._clear_note()
+        self._note = Banner(kind, text)
+        self._notes.addWidget(self._note)
+
+    def _clear_note(self) -> None:
+        import shiboken6
+
+        if self._note is not None and shiboken6.isValid(self._note):
+            self._note.deleteLater()
+        self._note = None

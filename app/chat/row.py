@@ -1,0 +1,359 @@
+"""The widget of one visible message: paints its text, holds its buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+
+from app.chat.entry import CARD_X, Entry, Layout
+from app.chat.laid import Laid, Place
+from app.chat.thinking import summary
+from app.chat.tree import State
+from app.theme import theme
+from app.widgets import IconButton, button, label
+
+if TYPE_CHECKING:
+    from app.chat.view import Selection
+
+SPOKEN_LENGTH = 4000
+FOLD_PAD = 12
+
+
+class MessageRow(QWidget):
+    """Shows an entry; rows are used again for other entries as the list scrolls.
+
+    Signals:
+        wanted(action, message id): "copy", "regenerate", "edit", "previous", "next", "fold", "retry",
+            "new_chat" or "code:<box>".
+        focused(message id): the keyboard came to this message.
+    """
+
+    wanted = Signal(str, str)
+    focused = Signal(str)
+
+    def __init__(self, selection: Selection, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.entry: Entry | None = None
+        self._selection = selection
+        self._place: Layout | None = None
+        self._hover = False
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setMouseTracking(True)
+        self.setProperty("ringRadius", theme().radius("panel"))
+        self._fold = QPushButton(self)
+        self._fold.setProperty("kind", "quiet")
+        self._fold.setAccessibleName(self.tr("Thinking"))
+        self._fold.clicked.connect(self._on_fold)
+        self._folded_text = label("", "muted")
+        self._folded_text.setParent(self)
+        self._copy = self._icon("copy", self.tr("Copy"), "copy")
+        self._again = self._icon("retry", self.tr("Answer again"), "regenerate", "Ctrl+R")
+        self._edit = self._icon("branch", self.tr("Edit as a new version"), "edit")
+        self._previous = self._icon(
+            "chevron-left", self.tr("Previous version"), "previous", "Alt+Left"
+        )
+        self._next = self._icon("chevron-right", self.tr("Next version"), "next", "Alt+Right")
+        self._version = label("", "small")
+        self._note = label("", "small")
+        self._retry = button(self.tr("Try again"), self._emit("retry"), icon="retry")
+        self._new = button(self.tr("New chat with this question"), self._emit("new_chat"))
+        for widget in (self._version, self._note, self._retry, self._new):
+            widget.setParent(self)
+        self._code_buttons: list[QPushButton] = []
+        self._version.setAlignment(Qt.AlignmentFlag.AlignCenter)
+
+    def _icon(self, icon: str, name: str, action: str, keys: str = "") -> IconButton:
+        made = IconButton(icon, name, f"{name} ({keys})" if keys else name, self, "controlCompact")
+        made.clicked.connect(self._emit(action))
+        return made
+
+    def _emit(self, action: str) -> Callable[[], None]:
+        def emit() -> None:
+            if self.entry is not None:
+                self.wanted.emit(action, self.entry.message.id)
+
+        return emit
+
+    def _on_fold(self) -> None:
+        self._emit("fold")()
+
+    # What is shown
+
+    def bind(self, entry: Entry | None) -> None:
+        """Show another entry, or none."""
+        self.entry = entry
+        self._hover = False
+        if entry is None:
+            self.hide()
+
+    def arrange(self) -> None:
+        """Take over the entry's text, state and layout."""
+        entry = self.entry
+        if entry is None:
+            return
+        self._place = place = entry.layout()
+        self._arrange_header(entry, place)
+        self._arrange_codes(entry, place)
+        self._arrange_footer(entry, place)
+        self._speak(entry)
+        self.update()
+
+    def _speak(self, entry: Entry) -> None:
+        text = entry.main.text[:SPOKEN_LENGTH]
+        if entry.is_user:
+            name = self.tr("You: {text}").format(text=text)
+        else:
+            who = entry.message.model or self.tr("Answer")
+            name = f"{who}: {text}"
+        if entry.message.error:
+            name += " " + self.tr("Error: {text}").format(text=entry.message.error)
+        if not entry.writing or not self.accessibleName():
+            self.setAccessibleName(name)
+
+    def _arrange_header(self, entry: Entry, place: Layout) -> None:
+        there = place.header is not None
+        self._fold.setVisible(there)
+        self._folded_text.setVisible(there)
+        if place.header is None:
+            return
+        seconds = entry.message.usage.get("thought_s")
+        if entry.thinking_open:
+            text = self.tr("Thinking")
+        elif seconds:
+            text = self.tr("Thought for {n} s").format(n=f"{seconds:.1f}")
+        else:
+            text = self.tr("Thought")
+        icon = "chevron-down" if entry.unfolded else "chevron-right"
+        theme().tint(self._fold, icon, "text.muted", theme().size("iconSmall"))
+        self._fold.setText(text)
+        self._fold.setAccessibleName(f"{text}. {summary(entry.thinking)}")
+        self._fold.setAccessibleDescription(
+            self.tr("Unfolded") if entry.unfolded else self.tr("Folded")
+        )
+        font = theme().font("ui")
+        if self._fold.font() != font:
+            self._fold.setFont(font)
+        size = self._fold.sizeHint()
+        top = round(place.header.top() + (place.header.height() - size.height()) / 2)
+        self._fold.setGeometry(-FOLD_PAD, top, size.width(), size.height())
+        left = size.width() - FOLD_PAD
+        room = self.width() - left
+        metrics = self._folded_text.fontMetrics()
+        line = "" if entry.unfolded else summary(entry.thinking)
+        self._folded_text.setText(metrics.elidedText(line, Qt.TextElideMode.ElideRight, room - 8))
+        self._folded_text.setGeometry(
+            left, round(place.header.top()), room, round(place.header.height())
+        )
+
+    def _arrange_codes(self, entry: Entry, place: Layout) -> None:
+        heads = [b for b in entry.main.boxes if b.part.piece.kind == "code" and b.part.first]
+        while len(self._code_buttons) < len(heads):
+            made = button(self.tr("Copy"), kind="quiet", icon="copy")
+            made.setProperty("number", len(self._code_buttons))
+            made.setParent(self)
+            made.clicked.connect(self._on_code)
+            made.setFont(theme().font("small"))
+            self._code_buttons.append(made)
+        for i, made in enumerate(self._code_buttons):
+            made.setVisible(i < len(heads))
+            if i < len(heads):
+                box = heads[i]
+                language = box.part.piece.language
+                made.setAccessibleName(
+                    self.tr("Copy code {language}").format(language=language).strip()
+                )
+                size = made.sizeHint()
+                right = place.main.left() + box.left + box.width
+                head = entry.main.head_height
+                top = place.main.top() + box.y + (head - size.height()) / 2
+                made.setGeometry(QRect(QPoint(round(right - size.width() - 4), round(top)), size))
+
+    def _on_code(self) -> None:
+        number = self.sender().property("number")
+        if self.entry is not None:
+            heads = [
+                b for b in self.entry.main.boxes if b.part.piece.kind == "code" and b.part.first
+            ]
+            if number < len(heads):
+                self.wanted.emit(
+                    f"code:{self.entry.main.boxes.index(heads[number])}", self.entry.message.id
+                )
+
+    def _arrange_footer(self, entry: Entry, place: Layout) -> None:
+        final = not entry.writing
+        failed = entry.message.state is State.FAILED
+        quiet = entry.is_user and not self._awake()
+        self._copy.setVisible(final and not quiet and bool(entry.message.text))
+        self._edit.setVisible(entry.is_user and not quiet)
+        self._again.setVisible(final and not entry.is_user and not failed)
+        self._retry.setVisible(failed)
+        self._new.setVisible(failed and entry.message.error_kind == "ContextOverflow")
+        many = entry.shown.versions > 1
+        for widget in (self._previous, self._next, self._version):
+            widget.setVisible(many)
+        self._note.setText(self._footnote(entry))
+        self._note.setVisible(bool(self._note.text()))
+        left: list[QWidget] = [
+            self._copy,
+            self._edit,
+            self._again,
+            self._retry,
+            self._new,
+            self._note,
+        ]
+        self._line_up([w for w in left if not w.isHidden()], place.footer)
+        if many:
+            self._version.setText(f"{entry.shown.version} / {entry.shown.versions}")
+            self._previous.setEnabled(entry.shown.version > 1)
+            self._next.setEnabled(entry.shown.version < entry.shown.versions)
+            self._line_up_right(place.footer)
+
+    def _footnote(self, entry: Entry) -> str:
+        message = entry.message
+        if entry.is_user:
+            return ""
+        if entry.writing:
+            if entry.shown.progress or not entry.shown.rate:
+                return entry.shown.progress
+            return self.tr("{n} tok/s").format(n=f"{entry.shown.rate:.1f}")
+        words = {
+            State.STOPPED: self.tr("Stopped"),
+            State.LENGTH: self.tr("Cut at the answer length"),
+            State.INTERRUPTED: self.tr("Cut off when the application ended"),
+        }
+        notes = [words[message.state]] if message.state in words else []
+        if (rate := message.usage.get("decode_rate")) is not None:
+            notes.append(self.tr("{n} tok/s").format(n=f"{rate:.1f}"))
+        if message.model and self._awake():
+            notes.append(message.model)
+        return " · ".join(notes)
+
+    def _line_up(self, widgets: list[QWidget], footer: QRectF) -> None:
+        x = -4 if widgets and isinstance(widgets[0], IconButton) else 0
+        for widget in widgets:
+            size = widget.sizeHint() if not isinstance(widget, IconButton) else widget.size()
+            if isinstance(widget, QLabel):
+                x += 4 if x > 0 else 0
+                size.setWidth(min(size.width(), max(self.width() - x - 100, 40)))
+            top = round(footer.top() + (footer.height() - size.height()) / 2)
+            widget.setGeometry(x, top, size.width(), size.height())
+            x += size.width() + (4 if isinstance(widget, IconButton) else 8)
+
+    def _line_up_right(self, footer: QRectF) -> None:
+        x = self.width() + 4
+        for widget, gap in ((self._next, 0), (self._version, 2), (self._previous, 2)):
+            size = widget.sizeHint() if widget is self._version else widget.size()
+            x -= size.width() + gap
+            top = round(footer.top() + (footer.height() - size.height()) / 2)
+            widget.setGeometry(x, top, size.width(), size.height())
+
+    # Hover and focus
+
+    def _awake(self) -> bool:
+        focus = self.focusWidget() if self.isAncestorOf(self) else None
+        return self._hover or self.hasFocus() or (focus is not None and focus.hasFocus())
+
+    def _set_hover(self, hover: bool) -> None:
+        self._hover = hover
+        if self.entry is not None and self._place is not None:
+            self._arrange_footer(self.entry, self._place)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._set_hover(True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_hover(False)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._set_hover(self._hover)
+        if self.entry is not None:
+            self.focused.emit(self.entry.message.id)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._set_hover(self._hover)
+
+    def set_current(self, current: bool) -> None:
+        """Let Tab reach this row's buttons only while it is the current one."""
+        policy = Qt.FocusPolicy.TabFocus if current else Qt.FocusPolicy.NoFocus
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if current else Qt.FocusPolicy.ClickFocus)
+        for child in self.findChildren(QWidget):
+            if not isinstance(child, QLabel):
+                child.setFocusPolicy(policy)
+
+    # Texts and places
+
+    def texts(self) -> list[tuple[Laid, QRectF]]:
+        """The texts that can be selected, with their places."""
+        entry, place = self.entry, self._place
+        if entry is None or place is None:
+            return []
+        found = [(entry.main, place.main)]
+        if entry.thought is not None and place.thought is not None:
+            found.insert(0, (entry.thought, place.thought))
+        if entry.error is not None and place.error is not None:
+            found.append((entry.error, place.error.adjusted(CARD_X + 24, 10, -CARD_X, -10)))
+        return found
+
+    def place_at(self, point: QPointF) -> tuple[int, Place]:
+        """Which text of this row, and where in it, is nearest to a point."""
+        texts = self.texts()
+        nearest = 0
+        for i, (_, rect) in enumerate(texts):
+            if point.y() >= rect.top():
+                nearest = i
+        laid, rect = texts[nearest]
+        return nearest, laid.place_at(point.x() - rect.x(), point.y() - rect.y())
+
+    def link_at(self, point: QPointF) -> str:
+        """The address under a point, "" if none."""
+        for laid, rect in self.texts():
+            if rect.contains(point):
+                return laid.link_at(point.x() - rect.x(), point.y() - rect.y())
+        return ""
+
+    # Painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.Window))
+        entry, place = self.entry, self._place
+        if entry is None or place is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colors, radius = theme(), theme().radius("panel")
+        if place.card is not None:
+            painter.setPen(colors.color("line.hair"))
+            painter.setBrush(colors.color("surface.panel"))
+            painter.drawRoundedRect(place.card.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+        if place.thought is not None:
+            rect = QRectF(7, place.thought.top(), 2, place.thought.height())
+            painter.fillRect(rect, colors.color("line.strong"))
+        if place.error is not None:
+            self._paint_error(painter, place.error)
+        clip = QRectF(event.rect())
+        for i, (laid, rect) in enumerate(self.texts()):
+            painter.save()
+            painter.translate(rect.topLeft())
+            chosen = self._selection.within(entry.message.id, i)
+            laid.draw(painter, clip.translated(-rect.topLeft()), chosen)
+            painter.restore()
+        if entry.writing and not entry.thinking_open and not entry.shown.progress:
+            mark = entry.main.end_of_text()
+            if mark is None:
+                mark = QRectF(0, 3, 7, max(place.main.height() - 6, 8))
+            painter.fillRect(mark.translated(place.main.topLeft()), colors.color("accent.base"))
+
+    def _paint_error(self, painter: QPainter, rect: QRectF) -> None:
+        colors, radius = theme(), theme().radius("block")
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colors.color("state.badSoft"))
+        painter.drawRoundedRect(rect, radius, radius)
+        icon = colors.pixmap("error", "state.bad", 16, self.devicePixelRatioF())
+        painter.drawPixmap(QPointF(rect.left() + CARD_X, rect.top() + 13), icon)

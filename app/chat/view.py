@@ -1,0 +1,492 @@
+"""The list of messages: only what is visible has a widget, and only what is near has a layout."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from app.chat.colors import Lexers
+from app.chat.entry import Entry, Shown, Styles
+from app.chat.mouse import Pointer
+from app.chat.row import MessageRow
+from app.chat.selection import Selection, Spot
+from app.chat.style import Style
+from app.chat.tree import Message
+from app.theme import theme
+from app.widgets import button
+
+# Milliseconds of layout work in one turn of the event loop: half of a frame is left for painting.
+SLICE_S = 0.005
+NEAR = 20
+FAR = 60
+GAP = 4
+MARGIN = 24
+
+
+class MessageView(QAbstractScrollArea):
+    """Shows messages in a column; follows the end until the reader scrolls away from it.
+
+    Signals:
+        wanted(action, message id): see `MessageRow.wanted`.
+        pinned_changed(bool): whether the view follows the end.
+    """
+
+    wanted = Signal(str, str)
+    pinned_changed = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setProperty("bare", True)
+        self.setProperty("focusRing", False)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(self.tr("Messages"))
+        self.selection = Selection()
+        self.pointer = Pointer(self)
+        self._lexers = Lexers(self)
+        self._lexers.ready.connect(self._on_language)
+        self._styles = Styles(Style(theme()), Style(theme(), muted=True))
+        self._entries: list[Entry] = []
+        self._heights: list[float] = []
+        self._tops: list[float] = [0.0]
+        self._rows: dict[str, MessageRow] = {}
+        self._pool: list[MessageRow] = []
+        self._current = ""
+        self._pinned = True
+        self._anchor = (0, 0.0)
+        self._placing = False
+        self._work = QTimer(self, interval=0, singleShot=True)
+        self._work.timeout.connect(self._on_work)
+        self._jump = button(self.tr("Jump to latest"), self.to_end, icon="chevron-down")
+        self._jump.setParent(self)
+        self._jump.hide()
+        self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        self.verticalScrollBar().setSingleStep(self._styles.answer.body.height)
+        theme().changed.connect(self._on_theme)
+        for _ in range(4):
+            self._pool.append(self._new_row())
+
+    # What is shown
+
+    def set_messages(self, messages: Sequence[Message]) -> None:
+        """Show a path of messages; layouts of those that stay are kept."""
+        known = {e.message.id: e for e in self._entries}
+        heights = dict(zip(known, self._heights, strict=True))
+        same = bool(messages) and bool(known) and messages[0].id in known
+        self._entries = []
+        self._heights = []
+        for message in messages:
+            entry = known.get(message.id)
+            if entry is None:
+                entry = Entry(message, self._styles, self._lexers)
+                entry.set_width(self._column())
+            self._entries.append(entry)
+            self._heights.append(heights.get(message.id) or entry.estimate())
+        self.selection.clear()
+        self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
+        for message_id in [m for m in self._rows if m not in self.selection.rows]:
+            self._recycle(message_id)
+        if not same:
+            self._pinned = True
+            self._current = ""
+        self._retop(0)
+        self._fill()
+
+    def set_shown(self, message_id: str, shown: Shown) -> None:
+        """Change what stands around a message."""
+        entry = self._entry(message_id)
+        if entry is not None and entry.shown != shown:
+            entry.shown = shown
+            if (row := self._rows.get(message_id)) is not None:
+                row.arrange()
+
+    def refresh(self, message_id: str) -> None:
+        """Take over a message's new text and state."""
+        if (entry := self._entry(message_id)) is not None:
+            entry.refresh()
+            self._fill()
+            if (row := self._rows.get(message_id)) is not None:
+                row.arrange()
+
+    def _entry(self, message_id: str) -> Entry | None:
+        at = self.selection.rows.get(message_id)
+        return self._entries[at] if at is not None else None
+
+    @property
+    def current(self) -> str:
+        """The id of the message that the keyboard is at, "" if none."""
+        return self._current
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the view follows the end."""
+        return self._pinned
+
+    def busy(self) -> bool:
+        """Whether something visible or near is still to be laid out."""
+        return self._work.isActive()
+
+    # Heights and places
+
+    def _column(self) -> float:
+        return float(min(theme().size("measure"), max(self.width() - 2 * MARGIN, 120)))
+
+    def _retop(self, first: int) -> None:
+        """Compute where entries begin, from one whose height changed on."""
+        kept = self._tops[: first + 1] or [float(MARGIN)]
+        if first == 0:
+            kept = [float(MARGIN)]
+        steps = accumulate((h + GAP for h in self._heights[first:]), initial=kept[-1])
+        self._tops = kept[:-1] + list(steps)
+
+    def _visible(self) -> range:
+        top = self.verticalScrollBar().value()
+        first = max(bisect_right(self._tops, top) - 1, 0)
+        last = bisect_right(self._tops, top + self.viewport().height())
+        return range(first, min(last, len(self._entries)))
+
+    def _sync_bar(self) -> None:
+        """Fit the scroll bar, holding what the reader looks at where it is."""
+        bar = self.verticalScrollBar()
+        height = self.viewport().height()
+        self._placing = True
+        bar.setPageStep(height)
+        bar.setRange(0, max(round(self._tops[-1] + MARGIN - GAP) - height, 0))
+        if self._pinned:
+            bar.setValue(bar.maximum())
+        else:
+            row, within = self._anchor
+            bar.setValue(round(self._tops[min(row, len(self._tops) - 1)] + within))
+        self._placing = False
+
+    def _remember(self) -> None:
+        value = self.verticalScrollBar().value()
+        row = min(max(bisect_right(self._tops, value) - 1, 0), max(len(self._entries) - 1, 0))
+        self._anchor = (row, value - self._tops[row])
+
+    @Slot(int)
+    def _on_scrolled(self, value: int) -> None:
+        if self._placing:
+            return
+        bar = self.verticalScrollBar()
+        self._set_pinned(value >= bar.maximum() - self._styles.answer.body.height)
+        self._remember()
+        self._fill()
+
+    def _set_pinned(self, pinned: bool) -> None:
+        if pinned != self._pinned:
+            self._pinned = pinned
+            self.pinned_changed.emit(pinned)
+        self._place_jump()
+
+    def _place_jump(self) -> None:
+        bar = self.verticalScrollBar()
+        self._jump.setVisible(not self._pinned and bar.maximum() - bar.value() > 60)
+        size = self._jump.sizeHint()
+        self._jump.setGeometry(
+            (self.width() - size.width()) // 2, self.height() - size.height() - 8,
+            size.width(), size.height(),
+        )  # fmt: skip
+
+    def to_end(self) -> None:
+        """Show the newest text and follow it."""
+        self._set_pinned(True)
+        self._fill()
+
+    def show_message(self, message_id: str, focus: bool = True) -> None:
+        """Scroll so that a message begins near the top; with `focus` it becomes the current one."""
+        at = self.selection.rows.get(message_id)
+        if at is None:
+            return
+        self._pinned = False
+        self._anchor = (at, -float(MARGIN))
+        self._fill()
+        self._remember()
+        if focus:
+            self._go(at, scroll=False)
+
+    def select(self, start: Spot, end: Spot) -> None:
+        """Select a stretch of one message and bring it into view."""
+        self.selection.anchor, self.selection.head = start, end
+        self.show_message(self._entries[start.row].message.id, focus=False)
+        row = self._rows.get(self._entries[start.row].message.id)
+        texts = row.texts() if row is not None else []
+        if start.text < len(texts):
+            laid, rect = texts[start.text]
+            box = laid.boxes[start.place.box]
+            within = rect.top() + box.y + box.runs[start.place.run].at.y()
+            self._anchor = (start.row, max(within - self.viewport().height() / 3, -float(MARGIN)))
+            self._fill()
+            self._remember()
+        for shown in self._rows.values():
+            shown.update()
+
+    def messages(self) -> list[Message]:
+        """The messages that are shown."""
+        return [e.message for e in self._entries]
+
+    def code(self, message_id: str, box: int) -> str:
+        """The whole code that a box of a message shows."""
+        entry = self._entry(message_id)
+        return entry.main.code_of(entry.main.boxes[box]) if entry is not None else ""
+
+    # Layout work
+
+    def _fill(self) -> None:
+        """Lay out what is visible as far as the time of one slice goes, and give it widgets."""
+        deadline = time.perf_counter() + SLICE_S
+        late = False
+        for _ in range(len(self._entries) + 1):
+            self._sync_bar()
+            visible = self._visible()
+            order = reversed(visible) if self._pinned else visible
+            todo = next((i for i in order if not self._entries[i].done), None)
+            if todo is None:
+                break
+            late = not self._entries[todo].advance(deadline)
+            self._measure(todo)
+            if late or time.perf_counter() > deadline:
+                late = True
+                break
+        self._sync_bar()
+        self._place_rows()
+        if late or self._next_near() is not None:
+            self._work.start()
+
+    def _measure(self, i: int) -> None:
+        entry = self._entries[i]
+        height = entry.layout().height
+        if not entry.done:
+            height = max(height, self._heights[i])
+        if height != self._heights[i]:
+            self._heights[i] = height
+            self._retop(i)
+        if (row := self._rows.get(entry.message.id)) is not None:
+            row.arrange()
+
+    def _next_near(self) -> int | None:
+        """The entry nearest to the visible ones that has no layout yet."""
+        visible = self._visible()
+        if not visible or not self.isVisible():
+            return None
+        for distance in range(NEAR + 1):
+            for i in (visible.stop - 1 + distance, visible.start - distance):
+                if 0 <= i < len(self._entries) and not self._entries[i].done:
+                    return i
+        return None
+
+    @Slot()
+    def _on_work(self) -> None:
+        visible = self._visible()
+        if any(not self._entries[i].done for i in visible):
+            self._fill()
+            return
+        deadline = time.perf_counter() + SLICE_S
+        while (i := self._next_near()) is not None and time.perf_counter() < deadline:
+            self._entries[i].advance(deadline)
+            self._measure(i)
+        self._unload_far(visible)
+        self._sync_bar()
+        self._place_rows()
+        if self._next_near() is not None:
+            self._work.start()
+
+    def _unload_far(self, visible: range) -> None:
+        for i in (visible.start - FAR - 1, visible.stop + FAR):
+            if 0 <= i < len(self._entries) and self._entries[i].main.boxes:
+                self._entries[i].unload()
+
+    def _place_rows(self) -> None:
+        visible = self._visible()
+        wanted = {self._entries[i].message.id for i in visible}
+        for message_id in [m for m in self._rows if m not in wanted]:
+            self._recycle(message_id)
+        value = self.verticalScrollBar().value()
+        width = round(self._column())
+        # By the whole width, so that the column stands above the message box, bar or no bar.
+        left = (self.width() - width) // 2
+        for i in visible:
+            entry = self._entries[i]
+            row = self._rows.get(entry.message.id)
+            new = row is None or row.entry is not entry
+            if row is None:
+                row = self._pool.pop() if self._pool else self._new_row()
+                self._rows[entry.message.id] = row
+            if new:
+                row.bind(entry)
+                row.set_current(entry.message.id == self._current)
+            row.setGeometry(left, round(self._tops[i]) - value, width, round(self._heights[i]))
+            if new:
+                row.arrange()
+                row.show()
+        self._place_jump()
+
+    def _new_row(self) -> MessageRow:
+        row = MessageRow(self.selection, self.viewport())
+        row.wanted.connect(self._on_wanted)
+        row.focused.connect(self._on_focused)
+        self.pointer.watch(row)
+        row.hide()
+        return row
+
+    def _recycle(self, message_id: str) -> None:
+        row = self._rows.pop(message_id)
+        if row.hasFocus() or row.isAncestorOf(self.focusWidget() or self):
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
+        row.bind(None)
+        self._pool.append(row)
+
+    # Events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        column = self._column()
+        for i, entry in enumerate(self._entries):
+            entry.set_width(column)
+            if not entry.main.boxes:
+                self._heights[i] = entry.estimate()
+        self._retop(0)
+        self._fill()
+
+    def showEvent(self, event: QEvent) -> None:  # type: ignore[override]
+        super().showEvent(event)  # type: ignore[arg-type]
+        self._fill()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        color = self.palette().color(QPalette.ColorRole.Window)
+        QPainter(self.viewport()).fillRect(event.rect(), color)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Rows are placed by `_fill`, which the scroll bar's change calls."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if event.angleDelta().y() > 0:
+            # Even a small turn up says that the reader wants to stay; the end must not pull back.
+            self._remember()
+            self._set_pinned(False)
+        super().wheelEvent(event)
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self._styles = Styles(Style(theme()), Style(theme(), muted=True))
+        self.verticalScrollBar().setSingleStep(self._styles.answer.body.height)
+        for entry in self._entries:
+            entry.set_styles(self._styles)
+            entry.set_width(self._column())
+        for row in self._rows.values():
+            row.arrange()
+        self._fill()
+
+    @Slot(str)
+    def _on_language(self, language: str) -> None:
+        for entry in self._entries:
+            entry.main.recolor(language)
+        self._fill()
+
+    @Slot(str, str)
+    def _on_wanted(self, action: str, message_id: str) -> None:
+        entry = self._entry(message_id)
+        if entry is not None and action == "fold":
+            self._set_pinned(False)
+            self._remember()
+            entry.unfolded = not entry.unfolded
+            entry.refresh()
+            entry.set_width(self._column())
+            self._heights[self.selection.rows[message_id]] = entry.layout().height
+            self._retop(0)
+            self._fill()
+            self._measure(self.selection.rows[message_id])
+            self._place_rows()
+            return
+        self.wanted.emit(action, message_id)
+
+    @Slot(str)
+    def _on_focused(self, message_id: str) -> None:
+        if message_id != self._current:
+            if (old := self._rows.get(self._current)) is not None:
+                old.set_current(False)
+            self._current = message_id
+            self._rows[message_id].set_current(True)
+
+    # Keys
+
+    def focusInEvent(self, event: QEvent) -> None:  # type: ignore[override]
+        super().focusInEvent(event)  # type: ignore[arg-type]
+        if self._entries and (row := self._rows.get(self._current)) is not None:
+            row.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        moves: dict[int, Callable[[], None]] = {
+            Qt.Key.Key_Up: lambda: self._step(-1),
+            Qt.Key.Key_Down: lambda: self._step(1),
+            Qt.Key.Key_PageUp: lambda: self._page(-1),
+            Qt.Key.Key_PageDown: lambda: self._page(1),
+            Qt.Key.Key_Home: lambda: self._go(0),
+            Qt.Key.Key_End: lambda: self._go(len(self._entries) - 1),
+        }
+        if (move := moves.get(event.key())) is not None and not event.modifiers():
+            move()
+        else:
+            super().keyPressEvent(event)
+
+    def _page(self, by: int) -> None:
+        bar = self.verticalScrollBar()
+        if by < 0:
+            self._remember()
+            self._set_pinned(False)
+        bar.setValue(bar.value() + by * (bar.pageStep() - 2 * self._styles.answer.body.height))
+
+    def _step(self, by: int) -> None:
+        """Go to the next message; one taller than the view is first scrolled through."""
+        at = self.selection.rows.get(self._current)
+        if at is None:
+            visible = self._visible()
+            self._go(visible.stop - 1 if by < 0 else visible.start)
+            return
+        bar = self.verticalScrollBar()
+        top, bottom = self._tops[at], self._tops[at] + self._heights[at]
+        hidden = bottom > bar.value() + bar.pageStep() if by > 0 else top < bar.value()
+        if hidden and self._heights[at] > bar.pageStep() - 40:
+            if by < 0:
+                self._set_pinned(False)
+            bar.setValue(bar.value() + by * 3 * self._styles.answer.body.height)
+        else:
+            self._go(at + by)
+
+    def _go(self, at: int, scroll: bool = True) -> None:
+        if not 0 <= at < len(self._entries):
+            return
+        bar = self.verticalScrollBar()
+        top, bottom = self._tops[at], self._tops[at] + self._heights[at]
+        if scroll and (top < bar.value() or bottom > bar.value() + bar.pageStep()):
+            below = bottom > bar.value() + bar.pageStep() and bottom - top < bar.pageStep()
+            self._set_pinned(False)
+            bar.setValue(round(bottom + MARGIN - bar.pageStep() if below else top - MARGIN))
+            self._remember()
+            self._fill()
+        if (row := self._rows.get(self._entries[at].message.id)) is not None:
+            row.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def rows(self) -> list[tuple[int, MessageRow]]:
+        """The rows on screen with their place in the list, from the top."""
+        return sorted((self.selection.rows[m], r) for m, r in self._rows.items())
+
+    def entry_at(self, index: int) -> Entry:
+        """The entry of a place in the list, laid out to the end."""
+        entry = self._entries[index]
+        entry.advance(float("inf"))
+        return entry
+
+    def row_at(self, point: QPoint) -> tuple[int, MessageRow] | None:
+        """The row nearest to a point of the viewport."""
+        found = None
+        for index, row in self.rows():
+            if found is None or row.y() <= point.y():
+                found = (index, row)
+        return found
