@@ -186,7 +186,7 @@ def _stem(entry: Entry) -> str:
 def _names(entry: Entry) -> dict[Path, str]:
     """What to copy, and the name that each file gets; no two names are equal."""
     names: dict[Path, str] = {}
-    for file in (*entry.files, *(c for c in entry.companions if c.is_file())):
+    for file in (*entry.files, *(c for c in entry.companions if os.path.isfile(c))):
         name = file.name
         if not name.lower().endswith(".gguf"):
             name = f"{'' if file in entry.files else 'mmproj-'}{_stem(entry)}.gguf"

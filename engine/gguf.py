@@ -217,7 +217,7 @@ def _part_paths(path: Path, count: int) -> tuple[Path, ...]:
         path.with_name(f"{found['stem']}-{no:05d}-of-{found['count']}{ending}")
         for no in range(1, count + 1)
     )
-    missing = [file.name for file in files if not file.is_file()]
+    missing = [file.name for file in files if not os.path.isfile(file)]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ModelFileError(

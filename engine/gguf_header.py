@@ -81,11 +81,16 @@ class Header:
             self.size = os.fstat(file.fileno()).st_size
             self._buf, self._at, self._base = b"", 0, 0
             self._items = _MAX_ITEMS
-            self._check_magic()
-            n_tensors = self._count("tensor count", _MAX_TENSORS, 32)
-            n_keys = self._count("metadata count", _MAX_KEYS, 13)
-            self.meta = self._read_meta(n_keys)
-            self.tensors = self._read_tensors(n_tensors)
+            try:
+                self._check_magic()
+                n_tensors = self._count("tensor count", _MAX_TENSORS, 32)
+                n_keys = self._count("metadata count", _MAX_KEYS, 13)
+                self.meta = self._read_meta(n_keys)
+                self.tensors = self._read_tensors(n_tensors)
+            except OSError as error:
+                raise self._bad(
+                    f"reading failed: {error.strerror or error}. Check the disk or the network drive."
+                ) from error
             self._buf = b""
 
     def _bad(self, text: str) -> ModelFileError:

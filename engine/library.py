@@ -76,7 +76,7 @@ def scan(settings: AppSettings, on_entry: OnEntry, cancel: threading.Event | Non
         for groups in _walk(root, seen, stop):
             _report(groups, source, root, cache, seen, on_entry, stop)
     for file in map(Path, settings.extra_model_dirs):
-        if file.is_file() and not stop.is_set():
+        if os.path.isfile(file) and not stop.is_set():
             _report([_siblings(file)], ELSEWHERE, file.parent, cache, seen, on_entry, stop)
     cache.save(prune=not stop.is_set())
 
@@ -93,7 +93,7 @@ def sort_dropped(dropped: Iterable[Path], cancel: threading.Event | None = None)
     ignored: list[tuple[Path, str]] = []
     for path in map(Path, dropped):
         found: list[Entry] = []
-        if path.is_dir():
+        if os.path.isdir(path):
             for groups in _walk(path, seen, stop):
                 found += [
                     inspect(group[0]) for group in groups[:_MOST_DROPPED] if _new(group[0], seen)
@@ -260,7 +260,7 @@ def _new(path: Path, seen: set[tuple[int, int]]) -> bool:
 def _why_ignored(path: Path) -> str:
     """Why a dropped file is not looked into; "" if it may be a model."""
     name = path.name.lower()
-    if not path.is_file():
+    if not os.path.isfile(path):
         return "There is no such file."
     if name.endswith(".gguf"):
         return ""

@@ -120,7 +120,7 @@ def _blob(folder: Path, digest: str) -> Path | None:
     if not match:
         return None
     path = folder / "blobs" / f"sha256-{match[1]}"
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None
 
 
 def _ollama_name(manifest: Path) -> str:

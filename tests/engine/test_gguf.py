@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine import gguf_header
 from engine.entry import refuse_unless_chat_model
 from engine.errors import EngineError, ModelFileError, UnsupportedModel
 from engine.gguf import (
@@ -257,6 +259,17 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.gguf")
     with pytest.raises(ModelFileError, match="device"):
         open_model(tmp_path / "pipe.gguf")
+
+
+def test_a_drive_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    path = write(tmp_path, model())
+    monkeypatch.setattr(gguf_header, "open_regular", Failing)
+    with pytest.raises(ModelFileError, match="Input/output error"):
+        read_header(path)
 
 
 def test_names_in_any_script(tmp_path: Path) -> None:

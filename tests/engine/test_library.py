@@ -476,6 +476,13 @@ def test_drops_that_are_no_models_say_why(tmp_path: Path) -> None:
     assert all(word in reasons(dropped)[name] for name, word in words.items())
 
 
+def test_names_that_no_system_takes_are_passed_over(tmp_path: Path) -> None:
+    names = [tmp_path / ("x" * 300 + ".gguf"), Path("a\0b.gguf")]
+    assert [why for _, why in sort_dropped(names).ignored] == ["There is no such file."] * 2
+    settings = only(names[0], extra_model_dirs=[str(name) for name in names])
+    assert found(settings) == {} and all(inspect(name).kind == "broken" for name in names)
+
+
 def test_a_dropped_folder_is_searched_and_a_set_is_one_model(tmp_path: Path) -> None:
     root = tmp_path / "d"
     shutil.copytree(CASES / "h12_split", root / "deep" / "er")
