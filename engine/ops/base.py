@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Capacities: `rows` tokens a step, `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`."""
+    """Capacities: `rows` tokens and `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`."""
 
     rows: int
     sequences: int

@@ -1,161 +1,286 @@
-"""The operations on the CPU."""
+"""The operations on the CPU: records programs for `kernels.cpu` and owns their memory.
+
+Quantised weights stay quantised, in panels of 16 rows. In `fast` precision activations are int8 with a
+scale for each 32 values; `exact` multiplies dequantised weights by float32 activations.
+"""
 
 from __future__ import annotations
 
+import struct
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
+from engine import paths
 from engine.config import Precision
-from engine.errors import OutOfMemory
+from engine.errors import KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cpu_weights import Weight, pack, padded
+from kernels.cpu import products, rowwise
+from kernels.cpu.compiler import Compiler, detect
+from kernels.cpu.emit import Target
+from kernels.cpu.formats import DENSE, FORMATS, PANEL
+from kernels.cpu.layout import SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Op
+from kernels.cpu.rowwise import CHUNK, PAGE, STATE
+from kernels.cpu.runtime import Runtime, aligned, cache_folder
 
 F32 = NDArray[np.float32]
+_L2_BYTES = 256 << 10
+"""Bytes of weights that stay in a core's second-level cache while the rows of a step pass by."""
 
 
 class Buffer:
-    """A (M, width) activation of the running step."""
+    """A (M, width) activation: float32 rows, and the same coded as int8 if anyone asks.
 
-    __slots__ = ("a", "width")
+    `wanted` are the operands of the producing instruction that switch each form on.
+    """
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.a: F32 = np.empty((0, width), np.float32)
+    __slots__ = ("__weakref__", "coded", "coded_stride", "floats", "stride", "wanted", "width")
 
-
-class Weight:
-    """A dequantised tensor."""
-
-    def __init__(self, a: F32) -> None:
-        self.a = a
-        self.shape = a.shape
+    def __init__(self, width: int, floats: int, coded: int) -> None:
+        self.width, self.floats, self.coded = width, floats, coded
+        self.stride = 4 * padded(width)
+        self.coded_stride = padded(width) // 32 * products.CODED_BLOCK
+        self.wanted: dict[str, Callable[[], None]] = {}
 
 
-def _dequantize(tensor: Tensor) -> F32:
-    try:
-        from engine.quants import dequantize
-
-        return dequantize(tensor.data, tensor.type)
-    except ImportError:
-        import gguf
-
-        kind = gguf.GGMLQuantizationType(tensor.type.id)
-        return gguf.quants.dequantize(tensor.data, kind).astype(np.float32)
+def _bits(number: float) -> int:
+    """A float32 as the integer that kernels take."""
+    return int(struct.unpack("<I", struct.pack("<f", number))[0])
 
 
 class CpuOps:
-    """First version: NumPy in float32, the meaning without the speed."""
+    """`Ops` on `threads` threads. `target` chooses other instructions than the processor's best."""
 
-    def __init__(self, threads: int, precision: Precision, cache_dir: Any = None) -> None:
-        self._program: list[Callable[[], None]] = []
-        self._model_bytes = 0
-        self._logits: F32 = np.empty((0, 0), np.float32)
-        self._bad: list[int] = []
+    def __init__(
+        self,
+        threads: int,
+        precision: Precision,
+        cache_dir: Path | None = None,
+        target: Target | None = None,
+    ) -> None:
+        folder = cache_folder(cache_dir or paths.cache_dir())
+        self._target = target or detect()
+        self._fast = precision is Precision.FAST
+        self._pages_kind = "F16" if self._fast and self._target.f16 else "F32"
+        self._compiler = Compiler(folder)
+        self._runtime = Runtime(threads, folder)
+        self._threads = threads
+        self._header = self._runtime.header
+        self._header[Head.L2] = _L2_BYTES
+        self._weights: list[Weight] = []
+        self._held: list[NDArray[Any]] = []
+        self._free: dict[tuple[str, int], list[NDArray[np.uint8]]] = {}
+        self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
+        self._code: list[list[int]] = []
+        self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
+        self._ropes: list[tuple[Rope, F32]] = []
+        self._marks: list[tuple[int, int, Buffer]] = []
+        self._logits: F32 = np.zeros((0, 1), np.float32)
+        self._scratch_bytes = 64 * PANEL
+        self._logits_from = 0
+        self._kv: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._parts = self._queries = 0
+
+    # ---- memory --------------------------------------------------------------------------------
 
     def upload(self, tensor: Tensor) -> Weight:
-        weight = Weight(_dequantize(tensor).reshape(tensor.shape))
-        self._model_bytes += weight.a.nbytes
+        weight = pack(tensor, "F16" if self._fast and self._target.f16 else "F32")
+        self._weights.append(weight)
         return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
+        if limits.page_tokens != PAGE:
+            raise KernelError(f"Found pages of {limits.page_tokens} tokens, expected {PAGE}.")
+        if shape.head_dim % 16 or shape.n_heads % shape.n_kv_heads:
+            raise UnsupportedModel(
+                f"Found {shape.n_heads} heads of {shape.head_dim} values over {shape.n_kv_heads} "
+                "key/value heads; expected a head size divisible by 16 and whole groups of heads."
+            )
         self._shape, self._limits = shape, limits
-        size = (
-            shape.n_layers,
-            2,
-            limits.pages,
-            shape.n_kv_heads,
-            limits.page_tokens,
-            shape.head_dim,
-        )
-        try:
-            self._pages = np.zeros(size, np.float32)
-        except MemoryError as e:
-            raise OutOfMemory(f"Keys and values need {np.prod(size) * 4} bytes.") from e
+        size = DENSE[self._pages_kind]
+        self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * size
+        kv = shape.n_layers * 2 * limits.pages * self._page_bytes
+        free = psutil.virtual_memory().available
+        if kv > free:
+            raise OutOfMemory(
+                f"CPU: keys and values need {kv:,} bytes ({shape.n_layers} layers x 2 x "
+                f"{limits.pages} pages x {self._page_bytes:,} bytes) and {free:,} are free. Use a "
+                "shorter context or fewer sequences at once."
+            )
+        self._kv = aligned(kv).reshape(shape.n_layers, 2, limits.pages, self._page_bytes)
+        group = shape.n_heads // shape.n_kv_heads
+        n = SPAN_ROWS * group
+        self._need_scratch(4 * n * (PAGE + shape.head_dim) + 4 * n * (STATE + shape.head_dim))
+        spans = aligned(24 * limits.rows)
+        self._held.append(spans)
+        self._header[Head.SPANS] = spans.ctypes.data
+        self._header[Head.N_VOCAB] = shape.n_vocab
+        self._header[Head.N_PAGES] = limits.pages
 
     def memory(self) -> dict[str, int]:
-        return {"model": self._model_bytes, "kv": self._pages.nbytes, "work": 0}
+        held = sum(a.nbytes for a in self._held) + self._program.nbytes + self._logits.nbytes
+        return {
+            "model": sum(w.data.nbytes for w in self._weights),
+            "kv": self._kv.nbytes,
+            "work": held,
+        }
+
+    def copy_page(self, source: int, target: int) -> None:
+        self._kv[:, :, target] = self._kv[:, :, source]
+
+    def close(self) -> None:
+        self._runtime.close()
+        self._compiler.close()
+        self._weights.clear()
+        self._held.clear()
+        self._kv = np.zeros(0, np.uint8)
+
+    def _need_scratch(self, n_bytes: int) -> None:
+        self._scratch_bytes = max(self._scratch_bytes, -(-n_bytes // 64) * 64)
+
+    def _area(self, form: str, stride: int) -> NDArray[np.uint8]:
+        """Zeroed rows for all that a step may hold, or such that a dropped buffer has left."""
+        free = self._free.setdefault((form, stride), [])
+        if free:
+            return free.pop()
+        area = aligned(self._limits.rows * stride + 128)  # kernels may read past the last row
+        self._held.append(area)
+        return area
+
+    def _buffer(self, width: int) -> Buffer:
+        """A new activation, whose memory serves others once the model file drops it."""
+        stride, coded_stride = 4 * padded(width), padded(width) // 32 * products.CODED_BLOCK
+        floats, coded = self._area("floats", stride), self._area("coded", coded_stride)
+        buffer = Buffer(width, floats.ctypes.data, coded.ctypes.data)
+        weakref.finalize(buffer, self._free["floats", stride].append, floats)
+        weakref.finalize(buffer, self._free["coded", coded_stride].append, coded)
+        return buffer
+
+    # ---- kernels -------------------------------------------------------------------------------
+
+    def _kernel(self, name: str, write: Callable[..., str], *args: Any) -> int:
+        """The address of a kernel; `name` must say all that `args` say."""
+        t = self._target
+        full = f"{name}_{t.dot}_{t.lanes}{'' if t.f16 else '_nof16'}{'' if t.fma else '_nofma'}"
+        return self._compiler.address(full, lambda n: write(n, *args, t))
+
+    def _products(self, kind: str, form: str) -> int:
+        """The address of the (rows, kernel) list of a kind of weights for f32 or coded rows."""
+        if (kind, form) not in self._kernel_lists:
+            pairs = []
+            for rows in self._target.row_blocks:
+                name = f"{form}_{kind}_{rows}"
+                if kind in DENSE:
+                    address = self._kernel(name, products.dense, kind, rows)
+                else:
+                    write = products.coded if form == "coded" else products.floating
+                    address = self._kernel(name, write, FORMATS[kind], rows)
+                pairs += [rows, address]
+            self._kernel_lists[kind, form] = np.array(pairs, np.int64)
+        return int(self._kernel_lists[kind, form].ctypes.data)
+
+    # ---- recording -----------------------------------------------------------------------------
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        self._program = []
+        self._code, self._marks, self._ropes = [], [], []
         yield
+        self._program = np.array(
+            [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
+        ).reshape(-1, WIDTH)
+        scratch = aligned(self._scratch_bytes * self._threads)
+        self._held.append(scratch)
+        self._header[Head.PROGRAM] = self._program.ctypes.data
+        self._header[Head.SCRATCH] = scratch.ctypes.data
+        self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes
 
-    def run(self, step: StepInput) -> F32:
-        self._step = step
-        self._bad = []
-        for op in self._program:
-            op()
-        return self._logits
+    def _emit(self, op: Op, *operands: int, meet: bool = True) -> list[int]:
+        line = [int(op), int(meet), *operands]
+        self._code.append(line)
+        return line
 
-    def first_bad_layer(self, step: StepInput) -> int | None:
-        self.run(step)
-        return self._bad[0] if self._bad else None
+    def _rows(self, x: Buffer, form: str) -> tuple[int, int]:
+        """Address and stride of a buffer in the wanted form, which its producer then writes."""
+        if form == "coded" and "coded" not in x.wanted:
+            kernel = self._kernel("code", rowwise.code)
+            self._emit(Op.CODE, kernel, x.floats, x.stride, x.coded, x.coded_stride, x.width)
+        elif form in x.wanted:
+            x.wanted[form]()
+        return (x.coded, x.coded_stride) if form == "coded" else (x.floats, x.stride)
 
-    def copy_page(self, source: int, target: int) -> None:
-        self._pages[:, :, target] = self._pages[:, :, source]
-
-    def close(self) -> None:
-        self._program = []
-        del self._pages
-
-    def _check(self, layer: int, a: F32) -> None:
-        if not np.isfinite(a).all():
-            self._bad.append(layer)
+    def _form(self, weight: Weight) -> str:
+        return "coded" if self._fast and weight.kind in FORMATS else "floats"
 
     def embed(self, token_embd: Weight) -> Buffer:
-        x = Buffer(token_embd.shape[1])
-
-        def op() -> None:
-            x.a = token_embd.a[self._step.tokens]
-            self._check(-1, x.a)
-
-        self._program.append(op)
+        width = token_embd.shape[1]
+        x = self._buffer(width)
+        kind = token_embd.kind
+        if kind in DENSE:
+            kernel = self._kernel(f"unpack_{kind}", products.unpack_dense, kind)
+        else:
+            kernel = self._kernel(f"unpack_{kind}", products.unpack, FORMATS[kind])
+        self._need_scratch(4 * PANEL * width)
+        stride = token_embd.data.strides[0]
+        self._emit(
+            Op.EMBED,
+            kernel,
+            token_embd.address,
+            stride,
+            token_embd.count,
+            width,
+            x.floats,
+            x.stride,
+        )
+        self._marks.append((-1, len(self._code), x))
         return x
 
     def norm(self, x: Buffer, weight: Weight, eps: float) -> Buffer:
-        h = Buffer(x.width)
-
-        def op() -> None:
-            scale = 1 / np.sqrt(np.mean(np.square(x.a), axis=-1, keepdims=True) + np.float32(eps))
-            h.a = weight.a * x.a * scale
-
-        self._program.append(op)
-        return h
+        return self._norm(self._kernel("norm", rowwise.norm, False), x, x, weight, eps)
 
     def add_norm(self, x: Buffer, y: Buffer, weight: Weight, eps: float) -> Buffer:
-        def op() -> None:
-            x.a = x.a + y.a
+        return self._norm(self._kernel("add_norm", rowwise.norm, True), x, y, weight, eps)
 
-        self._program.append(op)
-        return self.norm(x, weight, eps)
+    def _norm(self, kernel: int, x: Buffer, y: Buffer, weight: Weight, eps: float) -> Buffer:
+        h = self._buffer(x.width)
+        line = self._emit(
+            Op.NORM, kernel, x.floats, x.stride, y.floats, y.stride, weight.address,
+            0, 0, 0, 0, x.width, _bits(eps),
+        )  # fmt: skip
+        self._forms(h, line, 6)
+        return h
+
+    def _forms(self, buffer: Buffer, line: list[int], at: int) -> None:
+        """Let an instruction write the forms of `buffer` that are asked for; operands `at` .. at + 3."""
+
+        def on(address_at: int, address: int, stride: int) -> Callable[[], None]:
+            def switch() -> None:
+                line[2 + address_at : 4 + address_at] = [address, stride]
+
+            return switch
+
+        buffer.wanted["floats"] = on(at, buffer.floats, buffer.stride)
+        buffer.wanted["coded"] = on(at + 2, buffer.coded, buffer.coded_stride)
 
     def linear(self, x: Buffer, *weights: Weight) -> Buffer:
-        y = Buffer(sum(w.shape[0] for w in weights))
-
-        def op() -> None:
-            y.a = np.concatenate([x.a @ w.a.T for w in weights], axis=-1)
-
-        self._program.append(op)
+        y = self._buffer(sum(w.shape[0] for w in weights))
+        column = 0
+        for i, weight in enumerate(weights):
+            source, stride = self._rows(x, self._form(weight))
+            self._emit(
+                Op.LINEAR, self._products(weight.kind, self._form(weight)), source, stride,
+                weight.address, weight.data.strides[0], weight.count, weight.shape[0],
+                y.floats + 4 * column, y.stride, 0, meet=i == len(weights) - 1,
+            )  # fmt: skip
+            column += weight.shape[0]
         return y
-
-    def _rotate(self, a: F32, rope: Rope) -> F32:
-        n = rope.n_rot
-        freq = rope.base ** (-np.arange(0, n, 2, dtype=np.float64) / n) * rope.scale
-        if rope.factors is not None:
-            freq = freq / rope.factors
-        angle = self._step.positions[:, None] * freq
-        cos = (np.cos(angle) * rope.magnitude).astype(np.float32)[:, None]
-        sin = (np.sin(angle) * rope.magnitude).astype(np.float32)[:, None]
-        first = np.s_[..., 0:n:2] if rope.interleaved else np.s_[..., : n // 2]
-        second = np.s_[..., 1:n:2] if rope.interleaved else np.s_[..., n // 2 : n]
-        out = a.copy()
-        out[first] = a[first] * cos - a[second] * sin
-        out[second] = a[first] * sin + a[second] * cos
-        return out
 
     def attend(
         self,
@@ -166,57 +291,168 @@ class CpuOps:
         k_norm: Weight | None = None,
         eps: float = 0.0,
     ) -> Buffer:
-        s, size = self._shape, self._limits.page_tokens
-        out = Buffer(s.n_heads * s.head_dim)
+        s, kind = self._shape, self._pages_kind
+        out = self._buffer(s.n_heads * s.head_dim)
+        table = self._rope_table(rope)
+        pairs = rope.n_rot // 2
+        rotate = f"rotate_{'pairs' if rope.interleaved else 'halves'}_{pairs}"
+        if not self._parts:
+            self._attention_memory()
+        kernel = self._kernel
+        keys, values = (int(self._kv[layer, i].ctypes.data) for i in range(2))
+        operands = np.array(
+            [
+                qkv.floats, qkv.stride, s.n_heads, s.n_kv_heads, s.head_dim,
+                q_norm.address if q_norm else 0, k_norm.address if k_norm else 0, _bits(eps),
+                kernel("head_norm", rowwise.head_norm),
+                kernel(rotate, rowwise.rotate, rope.interleaved, pairs),
+                table.ctypes.data, table.strides[0], self._queries, _bits(s.head_dim**-0.5),
+                kernel(f"store_key_{kind}", rowwise.store_key, kind),
+                kernel(f"store_value_{kind}", rowwise.store_value, kind),
+                keys, values, DENSE[kind], self._limits.rows, self._products(kind, "floats"),
+                kernel("softmax", rowwise.softmax), kernel("accumulate", rowwise.accumulate),
+                kernel("merge", rowwise.merge), self._parts, self._slots(),
+                kernel("divide", rowwise.divide), out.floats, out.stride,
+                kernel("code", rowwise.code), 0, 0,
+            ],
+            np.int64,
+        )  # fmt: skip
+        self._held.append(operands)
+        for op in (Op.PLACE, Op.ATTEND, Op.FINISH):
+            self._emit(op, operands.ctypes.data)
 
-        def head_norm(a: F32, w: Weight | None) -> F32:
-            if w is None:
-                return a
-            return w.a * a / np.sqrt(np.mean(np.square(a), axis=-1, keepdims=True) + eps)
+        def coded() -> None:
+            operands[30:32] = out.coded, out.coded_stride
 
-        def op() -> None:
-            step = self._step
-            m = len(step.tokens)
-            heads = qkv.a.reshape(m, -1, s.head_dim)
-            q, k, v = np.split(heads, [s.n_heads, s.n_heads + s.n_kv_heads], axis=1)
-            q = self._rotate(head_norm(q, q_norm).astype(np.float32), rope)
-            k = self._rotate(head_norm(k, k_norm).astype(np.float32), rope)
-            out.a = np.empty((m, out.width), np.float32)
-            pages = step.page_table[step.sequence, step.positions // size]
-            self._pages[layer, 0, pages, :, step.positions % size] = k
-            self._pages[layer, 1, pages, :, step.positions % size] = v
-            for i in range(m):
-                n = int(step.positions[i]) + 1
-                table = step.page_table[step.sequence[i], : -(-n // size)]
-                keys, values = (
-                    self._pages[layer][:, table]
-                    .swapaxes(1, 2)
-                    .reshape(2, s.n_kv_heads, -1, s.head_dim)[:, :, :n]
-                )
-                group = q[i].reshape(s.n_kv_heads, -1, s.head_dim)
-                scores = group @ keys.swapaxes(-1, -2) / np.sqrt(s.head_dim)
-                p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-                out.a[i] = (p / p.sum(axis=-1, keepdims=True) @ values).reshape(-1)
-
-        self._program.append(op)
+        out.wanted["coded"] = coded
         return out
 
+    def _slots(self) -> int:
+        return -(-self._limits.pages_per_sequence // CHUNK)
+
+    def _attention_memory(self) -> None:
+        """Rotated queries, and partial results of either whole rows or a few rows' chunks."""
+        s, rows = self._shape, self._limits.rows
+        n_parts = max(rows, min(rows, SPLIT_ROWS) * self._slots()) * s.n_heads
+        parts = aligned(4 * n_parts * (STATE + s.head_dim))
+        queries = aligned(4 * rows * s.n_heads * s.head_dim)
+        self._held += [parts, queries]
+        self._parts, self._queries = parts.ctypes.data, queries.ctypes.data
+
+    def _rope_table(self, rope: Rope) -> F32:
+        """The place of a rope's cosines and sines of the running step."""
+        for known, table in self._ropes:
+            if known is rope:
+                return table
+        table = aligned(4 * self._limits.rows * rope.n_rot).view(np.float32)
+        table = table.reshape(self._limits.rows, rope.n_rot)
+        self._held.append(table)
+        self._ropes.append((rope, table))
+        return table
+
     def swiglu(self, gate_up: Buffer) -> Buffer:
-        h = Buffer(gate_up.width // 2)
-
-        def op() -> None:
-            gate, up = gate_up.a[:, : h.width], gate_up.a[:, h.width :]
-            h.a = gate / (1 + np.exp(-gate)) * up
-
-        self._program.append(op)
+        width = gate_up.width // 2
+        h = self._buffer(width)
+        line = self._emit(
+            Op.SWIGLU, self._kernel("swiglu", rowwise.swiglu), gate_up.floats, gate_up.stride,
+            gate_up.floats + 4 * width, 0, 0, 0, 0, width,
+        )  # fmt: skip
+        self._forms(h, line, 4)
         return h
 
     def end_layer(self, layer: int, x: Buffer) -> None:
-        self._program.append(lambda: self._check(layer, x.a))
+        self._marks.append((layer, len(self._code), x))
 
     def head(self, h: Buffer, output: Weight) -> None:
-        def op() -> None:
-            self._logits = h.a[self._step.logit_rows] @ output.a.T
-            self._check(self._shape.n_layers, self._logits)
+        form = self._form(output)
+        source, stride = self._rows(h, form)
+        rows = self._buffer(h.width)
+        to = rows.coded if form == "coded" else rows.floats
+        self._logits_from = len(self._code)
+        self._emit(Op.GATHER, source, stride, to, stride, stride)
+        self._emit(
+            Op.LINEAR, self._products(output.kind, form), to, stride, output.address,
+            output.data.strides[0], output.count, output.shape[0], 0, 0, 1,
+        )  # fmt: skip
+        self._logits = np.zeros((self._limits.sequences, output.shape[0]), np.float32)
 
-        self._program.append(op)
+    # ---- running -------------------------------------------------------------------------------
+
+    def run(self, step: StepInput) -> F32:
+        self._fill(step)
+        self._run(0, len(self._program))
+        return self._logits[: len(step.logit_rows)]
+
+    def logits(self, rows: NDArray[np.int32]) -> F32:
+        """Logits (R, n_vocab) of other rows of the last step, valid until the next call."""
+        self._want(rows)
+        self._run(self._logits_from, len(self._program))
+        return self._logits[: len(rows)]
+
+    def _run(self, begin: int, end: int) -> None:
+        try:
+            self._runtime.run(begin, end)
+        except ValueError as e:
+            raise KernelError(f"The step cannot be run: {e}.") from e
+
+    def _want(self, rows: NDArray[np.int32]) -> None:
+        header = self._header
+        self._logit_rows = np.ascontiguousarray(rows, np.int32)
+        if len(rows) > len(self._logits):
+            self._logits = np.zeros((len(rows), self._logits.shape[1]), np.float32)
+        header[Head.R] = len(rows)
+        header[Head.LOGIT_ROWS] = self._logit_rows.ctypes.data
+        header[Head.LOGITS] = self._logits.ctypes.data
+        header[Head.LOGITS_STRIDE] = self._logits.strides[0]
+
+    def _fill(self, step: StepInput) -> None:
+        """Point the header to a step's arrays and compute its rope angles."""
+        m = len(step.tokens)
+        if not 0 < m <= self._limits.rows:
+            raise KernelError(f"Found a step of {m} rows, expected 1 to {self._limits.rows}.")
+        header = self._header
+        # Kept until the next step: the threads read them in place.
+        self._arrays = [
+            np.ascontiguousarray(a, np.int32)
+            for a in (step.tokens, step.positions, step.sequence, step.page_table)
+        ]
+        for place, array in zip(
+            (Head.TOKENS, Head.POSITIONS, Head.SEQUENCE, Head.TABLE), self._arrays, strict=True
+        ):
+            header[place] = array.ctypes.data
+        header[Head.M] = m
+        header[Head.N_SEQUENCES], header[Head.TABLE_STRIDE] = step.page_table.shape
+        self._want(step.logit_rows)
+        for rope, table in self._ropes:
+            pairs = rope.n_rot // 2
+            angle = np.multiply.outer(step.positions, _frequencies(rope))
+            table[:m, :pairs] = np.cos(angle) * rope.magnitude
+            table[:m, pairs:] = np.sin(angle) * rope.magnitude
+
+    def first_bad_layer(self, step: StepInput) -> int | None:
+        self._fill(step)
+        begin, m = 0, len(step.tokens)
+        for layer, end, x in self._marks:
+            self._run(begin, end)
+            begin = end
+            rows = self._view(x)[:m]
+            if not np.isfinite(rows).all():
+                return layer
+        self._run(begin, len(self._program))
+        done = self._logits[: len(step.logit_rows)]
+        return None if np.isfinite(done).all() else self._shape.n_layers
+
+    def _view(self, x: Buffer) -> F32:
+        """The float32 rows (limits.rows, width) of a buffer."""
+        for area in self._held:
+            if area.ctypes.data == x.floats:
+                rows = area[: self._limits.rows * x.stride].view(np.float32)
+                return rows.reshape(self._limits.rows, -1)[:, : x.width]
+        raise AssertionError("a buffer of another recording")
+
+
+def _frequencies(rope: Rope) -> NDArray[np.float64]:
+    """Radians for each position, of each pair."""
+    exponent = np.arange(0, rope.n_rot, 2, dtype=np.float64) / rope.n_rot
+    frequency = np.float64(rope.base) ** -exponent * rope.scale
+    return frequency if rope.factors is None else frequency / rope.factors

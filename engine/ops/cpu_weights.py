@@ -1,0 +1,83 @@
+"""Tensors of a model file -> panels for the CPU kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from engine import quants
+from engine.errors import OutOfMemory
+from engine.gguf import Tensor
+from kernels.cpu.formats import DENSE, FORMATS, PANEL, pack_dense
+from kernels.cpu.runtime import aligned
+
+_STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weight:
+    """An uploaded tensor: a float32 vector, or panels of `kind`.
+
+    `count` is what product kernels take as the length: blocks, or inputs of a dense kind.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    data: NDArray[np.uint8]
+    count: int = 0
+
+    @property
+    def address(self) -> int:
+        """Where the data start."""
+        return int(self.data.ctypes.data)
+
+
+def padded(width: int) -> int:
+    """The next multiple of 32."""
+    return -(-width // 32) * 32
+
+
+def pack(tensor: Tensor, fallback: str) -> Weight:
+    """Repack a tensor; types without kernels of their own become `fallback`, a dense kind.
+
+    Raises `OutOfMemory`, and `UnsupportedModel` for a type that nothing here can read.
+    """
+    kind = tensor.type.name
+    if len(tensor.shape) == 1:
+        values = quants.dequantize(tensor.data, tensor.type)
+        data = aligned(4 * padded(len(values)))
+        data.view(np.float32)[: len(values)] = values
+        return Weight("vector", tensor.shape, data)
+    n, k = tensor.shape
+    raw = tensor.data.reshape(n, -1)
+    if kind in FORMATS:
+        form = FORMATS[kind]
+        blocks = k // form.block
+        data = _panels(tensor, form.panel_bytes(blocks))
+        form.pack(raw, data)
+        return Weight(kind, tensor.shape, data, blocks)
+    stored = kind in DENSE
+    kind = kind if stored else fallback
+    data = _panels(tensor, k * PANEL * DENSE[kind])
+    rows = max(PANEL, (1 << 24) // (4 * k) // PANEL * PANEL)
+    for at in range(0, n, rows):
+        part = raw[at : at + rows]
+        if not stored:
+            part = quants.dequantize(part, tensor.type).astype(_STORED[kind])
+        pack_dense(part.view(_STORED[kind]), data[at // PANEL :])
+    return Weight(kind, tensor.shape, data, k)
+
+
+def _panels(tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
+    panels = -(-tensor.shape[0] // PANEL)
+    try:
+        return aligned(panels * panel_bytes).reshape(panels, panel_bytes)
+    except MemoryError as e:
+        raise OutOfMemory(
+            f"CPU: {tensor.name} needs {panels * panel_bytes:,} bytes and only "
+            f"{psutil.virtual_memory().available:,} are free. Close other programs or use a "
+            "smaller model."
+        ) from e

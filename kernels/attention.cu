@@ -1,0 +1,211 @@
+// softmax(q k / sqrt(d)) v over pages, for any number of queries of any number of sequences.
+//
+// attention: grid (splits, key/value heads x head groups, tiles), 128 threads. A tile is up to 16 (query, head) rows of one
+// sequence that share a key/value head: int4 {first batch row, batch rows, tokens seen by the last, sequence}; an empty
+// tile has no rows. Split s takes pages s, s + splits, ..; of each page a warp takes 16 tokens, with softmax statistics of its
+// own, so that warps meet only at the end. The order of sums depends on the split count alone: a row's bits do not
+// depend on the batch. S = Q K^T and O = P V are f16 mma.m16n8k16 with f32 sums, loads go straight to operand registers.
+// combine: grid (ceil(superblocks / 4), M), 128 threads: adds the splits and writes the next product's activations.
+#include "activation.cuh"
+#include "pages.cuh"
+
+constexpr int WARPS = 4, SLABS = HEAD_DIM / 32, GROUPS = HEAD_DIM / 16;
+constexpr bool IN_REGISTERS = HEAD_DIM <= 128;  // queries, and values from the start of a page on
+constexpr float NEVER = -1e30f;
+
+DEVICE float quad_max(float v) {
+  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+
+DEVICE float quad_sum(float v) {
+  v += __shfl_xor_sync(~0u, v, 1);
+  return v + __shfl_xor_sync(~0u, v, 2);
+}
+
+// `sums` [m][head][split][HEAD_DIM], `stats` [m][head][split]{largest score, sum}; scores are in powers of two.
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
+          const int4* __restrict__ tiles, const int* __restrict__ positions, const int* __restrict__ page_table,
+          int pages_per_sequence, int n_heads, int n_kv_heads, int tile_heads, float* __restrict__ sums,
+          float2* __restrict__ stats) {
+  let_next_start();
+  wait_for_previous();
+  const int4 tile = tiles[blockIdx.z];
+  const int split = blockIdx.x, splits = gridDim.x, pages = (tile.z + PAGE - 1) / PAGE;
+  if (tile.y == 0 || split >= pages) return;
+  const int group = n_heads / n_kv_heads, kv = blockIdx.y % n_kv_heads, first_head = blockIdx.y / n_kv_heads * tile_heads;
+  const int heads = min(tile_heads, group - first_head);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+
+  // Row i of the tile is head i % heads of query i / heads.
+  int row_m[2], row_head[2], row_position[2];
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int i = g + 8 * r, query = i / heads;
+    row_m[r] = query < tile.y ? tile.x + query : -1;
+    row_head[r] = kv * group + first_head + i % heads;
+    row_position[r] = query < tile.y ? positions[row_m[r]] : -1;
+  }
+  uint4 q[IN_REGISTERS ? SLABS : 1][2];
+  __shared__ uint4 q_shared[IN_REGISTERS ? 1 : SLABS][2][32];
+#pragma unroll
+  for (int i = 0; i < SLABS; i++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      uint4 words = make_uint4(0, 0, 0, 0);
+      if (row_m[r] >= 0)
+        words = ((const uint4*)(queries + ((size_t)row_m[r] * n_heads + row_head[r]) * HEAD_DIM))[4 * i + t];
+      if (IN_REGISTERS) q[i * IN_REGISTERS][r] = words;
+      else if (warp == 0) q_shared[i * !IN_REGISTERS][r][lane] = words;
+    }
+  if (!IN_REGISTERS) __syncthreads();
+
+  float o[2 * GROUPS][4], high[2] = {NEVER, NEVER}, sum[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < 2 * GROUPS; i++)
+#pragma unroll
+    for (int k = 0; k < 4; k++) o[i][k] = 0;
+
+#pragma unroll 1
+  for (int p = split; p < pages; p += splits) {
+    const int token = PAGE * p + 16 * warp;
+    if (token >= tile.z) break;
+    const int page = page_table[(size_t)tile.w * pages_per_sequence + p];
+    const size_t base = ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM);
+    const uint4* key = (const uint4*)(keys + base + (size_t)(16 * warp) * HEAD_DIM);
+    const uint4* value = (const uint4*)(values + base + (size_t)(16 * warp) * HEAD_DIM);
+    uint4 v[IN_REGISTERS ? GROUPS : 1];
+    if (IN_REGISTERS)
+#pragma unroll
+      for (int i = 0; i < GROUPS; i++) v[i] = __ldg(value + 32 * i + lane);
+
+    float s[2][4] = {};
+#pragma unroll
+    for (int i = 0; i < SLABS; i++) {
+      const uint4 q0 = IN_REGISTERS ? q[i * IN_REGISTERS][0] : q_shared[i * !IN_REGISTERS][0][lane],
+                  q1 = IN_REGISTERS ? q[i * IN_REGISTERS][1] : q_shared[i * !IN_REGISTERS][1][lane];
+      const u32 a0[4] = {q0.x, q1.x, q0.y, q1.y}, a1[4] = {q0.z, q1.z, q0.w, q1.w};
+#pragma unroll
+      for (int n = 0; n < 2; n++) {
+        const uint4 k = __ldg(key + (8 * n + g) * (HEAD_DIM / 8) + 4 * i + t);
+        mma_f16(s[n], a0, k.x, k.y);
+        mma_f16(s[n], a1, k.z, k.w);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      float most = NEVER;
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          if (token + 8 * n + 2 * t + e > row_position[r]) s[n][2 * r + e] = NEVER * 2;
+          most = fmaxf(most, s[n][2 * r + e]);
+        }
+      most = fmaxf(quad_max(most), high[r]);
+      const float shrink = exp2f(high[r] - most);
+      high[r] = most;
+      sum[r] *= shrink;
+#pragma unroll
+      for (int i = 0; i < 2 * GROUPS; i++) o[i][2 * r] *= shrink, o[i][2 * r + 1] *= shrink;
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          s[n][2 * r + e] = exp2f(s[n][2 * r + e] - most);
+          sum[r] += s[n][2 * r + e];
+        }
+    }
+    const u32 weights[4] = {half2_of(s[0][0], s[0][1]), half2_of(s[0][2], s[0][3]), half2_of(s[1][0], s[1][1]),
+                            half2_of(s[1][2], s[1][3])};
+    // Slots beyond the sequence may hold anything, and 0 * NaN is NaN.
+    u32 keep[2] = {~0u, ~0u};
+    if (token + 16 > tile.z)
+#pragma unroll
+      for (int n = 0; n < 2; n++) {
+        const int left = tile.z - (token + 8 * n + 2 * t);
+        keep[n] = left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u;
+      }
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) {
+      const uint4 words = IN_REGISTERS ? v[i * IN_REGISTERS] : __ldg(value + 32 * i + lane);
+      mma_f16(o[2 * i], weights, words.x & keep[0], words.y & keep[1]);
+      mma_f16(o[2 * i + 1], weights, words.z & keep[0], words.w & keep[1]);
+    }
+  }
+
+  // Warps add up in their order, through shared memory.
+  __shared__ float2 warp_stats[WARPS][16];
+  __shared__ __align__(8) float total[16][HEAD_DIM + 8];
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    sum[r] = quad_sum(sum[r]);
+    if (t == 0) warp_stats[warp][g + 8 * r] = make_float2(high[r], sum[r]);
+  }
+  __syncthreads();
+  float share[2];
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float most = NEVER;
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) most = fmaxf(most, warp_stats[w][g + 8 * r].x);
+    share[r] = exp2f(high[r] - most);
+    if (warp == 0 && t == 0 && row_m[r] >= 0 && g + 8 * r < heads * tile.y) {
+      float all = 0;
+#pragma unroll
+      for (int w = 0; w < WARPS; w++) all += warp_stats[w][g + 8 * r].y * exp2f(warp_stats[w][g + 8 * r].x - most);
+      stats[((size_t)row_m[r] * n_heads + row_head[r]) * splits + split] = make_float2(most, all);
+    }
+  }
+#pragma unroll 1
+  for (int w = 0; w < WARPS; w++) {
+    if (warp == w)
+#pragma unroll
+      for (int i = 0; i < 2 * GROUPS; i++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+          float2* at = (float2*)&total[g + 8 * r][8 * i + 2 * t];
+          float2 all = make_float2(o[i][2 * r] * share[r], o[i][2 * r + 1] * share[r]);
+          if (w) all.x += at->x, all.y += at->y;
+          *at = all;
+        }
+    __syncthreads();
+  }
+  for (int i = threadIdx.x; i < heads * tile.y * (HEAD_DIM / 4); i += 32 * WARPS) {
+    const int row = i / (HEAD_DIM / 4), d = 4 * (i % (HEAD_DIM / 4));
+    const size_t m = tile.x + row / heads, h = kv * group + first_head + row % heads;
+    *(float4*)(sums + ((m * n_heads + h) * splits + split) * HEAD_DIM + d) = *(const float4*)&total[row][d];
+  }
+}
+
+// `columns` = n_heads * HEAD_DIM. Rows at position -1 become zeros.
+extern "C" __global__ void __launch_bounds__(128)
+combine(const float* __restrict__ sums, const float2* __restrict__ stats, const int* __restrict__ positions, int splits,
+        int columns, Activation out) {
+  let_next_start();
+  wait_for_previous();
+  const int superblock = 4 * blockIdx.x + (threadIdx.x >> 5), m = blockIdx.y;
+  const int column = 256 * superblock + 8 * (threadIdx.x & 31);
+  if (256 * superblock >= columns) return;
+  const int used = min(splits, positions[m] / PAGE + 1);
+  float v[8] = {};
+  if (column < columns && positions[m] >= 0) {
+    const size_t row = ((size_t)m * columns + column) / HEAD_DIM * splits;
+    float most = NEVER, sum = 0;
+    for (int s = 0; s < used; s++) most = fmaxf(most, stats[row + s].x);
+#pragma unroll 4
+    for (int s = 0; s < used; s++) {
+      const float2 stat = stats[row + s];
+      const float share = exp2f(stat.x - most);
+      const float4* from = (const float4*)(sums + (row + s) * HEAD_DIM + column % HEAD_DIM);
+      const float4 a = from[0], b = from[1];
+      sum += stat.y * share;
+      v[0] += a.x * share, v[1] += a.y * share, v[2] += a.z * share, v[3] += a.w * share;
+      v[4] += b.x * share, v[5] += b.y * share, v[6] += b.z * share, v[7] += b.w * share;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] /= sum;
+  }
+  write_activation(out, m, superblock, v);
+}

@@ -1,0 +1,271 @@
+"""How quantised weights lie in memory for the CPU kernels, and how a kernel reads them.
+
+A *panel* is 16 output rows, interleaved so that one 64-byte vector holds four consecutive inputs of every
+row (lane r: row r). Packed fields (nibbles, high bits) keep GGUF's order inside those lanes, so
+repacking only moves bytes. All codes of a panel come first, so that their vectors are aligned:
+
+    codes [block][vector][row 16][4 bytes]      then      scales [block][field][row 16]
+
+The bytes are those of the file; only the 6-bit scales of Q4_K and Q5_K grow to 8 bits (+3 %, +2 %).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cpu.emit import F32, I8, I16, I32, Emitter, Value, vec
+
+PANEL = 16
+Bytes = NDArray[np.uint8]
+
+
+class Reader:
+    """Reads rows [first, first + lanes) of one block of a panel; offsets are in its codes or scales."""
+
+    def __init__(self, e: Emitter, codes: Value, scales: Value, first: int) -> None:
+        self.e, self._codes, self._scales, self._first = e, codes, scales, first
+        self.lanes = e.target.lanes
+        self._kept: dict[int, Value] = {}
+
+    def words(self, offset: int) -> Value:
+        """One vector of codes: four bytes of each row, as i32 lanes."""
+        return self.e.load(vec(I32, self.lanes), self._codes, offset + 4 * self._first)
+
+    def halves(self, offset: int) -> Value:
+        """An f16 of each row as f32; read once however often it is asked for."""
+        if offset not in self._kept:
+            bits = self.e.load(vec(I16, self.lanes), self._scales, offset + 2 * self._first)
+            self._kept[offset] = self.e.from_f16(bits)
+        return self._kept[offset]
+
+    def bytes(self, offset: int, signed: bool = False) -> Value:
+        """A byte of each row as f32."""
+        b, wide = self.e.b, vec(I32, self.lanes)
+        raw = self.e.load(vec(I8, self.lanes), self._scales, offset + self._first)
+        number = b.sext(raw, wide) if signed else b.zext(raw, wide)
+        return b.sitofp(number, vec(F32, self.lanes))
+
+    def field(self, words: Value, shift: int, mask: int, left: int = 0) -> Value:
+        """Bits `mask` (repeated in each byte) of words >> shift, moved left by `left`."""
+        b, kind = self.e.b, words.type
+        move = shift - left
+        if move > 0:
+            words = b.lshr(words, self.e.const(kind, move))
+        elif move < 0:
+            words = b.shl(words, self.e.const(kind, -move))
+        return b.and_(words, self.e.const(kind, (mask << left) * 0x01010101))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One storage type of ggml in panels.
+
+    `block` weights in `file_bytes` bytes of the file, here `code_bytes` and `scale_bytes` for 16 rows. A
+    weight is scale * (code - 2^offset) + minimum, codes of `bits` bits; offset None means no offset.
+    `group` inputs share a scale. `repack(part)` gives the codes, then the scales. `codes(reader, s)`
+    are the 8 vectors of inputs 32 s .. 32 s + 31, `scale(reader, g)` and `minimum(reader, g)` the f32
+    vectors of group g.
+    """
+
+    name: str
+    block: int
+    file_bytes: int
+    code_bytes: int
+    scale_bytes: int
+    bits: int
+    offset: int | None
+    group: int
+    repack: Callable[[Bytes], list[Bytes]]
+    codes: Callable[[Reader, int], list[Value]]
+    scale: Callable[[Reader, int], Value]
+    minimum: Callable[[Reader, int], Value] | None = None
+
+    def panel_bytes(self, n_blocks: int) -> int:
+        """Bytes of a panel, so that the next one is aligned too."""
+        return -(-n_blocks * (self.code_bytes + self.scale_bytes) // 64) * 64
+
+    def pack(self, raw: Bytes, out: Bytes) -> None:
+        """File rows uint8 (N, row bytes) -> panels uint8 (ceil(N / 16), panel bytes)."""
+        n, row = raw.shape
+        blocks = row // self.file_bytes
+        n_codes = blocks * self.code_bytes
+        codes = out[:, :n_codes].reshape(len(out), blocks, -1)
+        scales = out[:, n_codes : n_codes + blocks * self.scale_bytes].reshape(len(out), blocks, -1)
+        step = max(1, (1 << 22) // (PANEL * row)) * PANEL
+        for at in range(0, n, step):
+            part = raw[at : at + step]
+            short = -len(part) % PANEL
+            if short:
+                part = np.concatenate([part, np.zeros((short, row), np.uint8)])
+            part = part.reshape(-1, PANEL, blocks, self.file_bytes)
+            panels = slice(at // PANEL, at // PANEL + len(part))
+            filled = 0
+            for piece in self.repack(part):
+                to = codes if filled < self.code_bytes else scales
+                start = filled if filled < self.code_bytes else filled - self.code_bytes
+                piece = piece.reshape(len(part), blocks, -1)
+                to[panels, :, start : start + piece.shape[-1]] = piece
+                filled += piece.shape[-1]
+
+
+def _interleave(part: Bytes, width: int) -> Bytes:
+    """(panels, rows, blocks, bytes) -> (panels, blocks, bytes / width, rows, width)."""
+    p, rows, blocks, n = part.shape
+    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32}[width]
+    words = np.ascontiguousarray(part).view(kind)
+    turned = np.ascontiguousarray(words.transpose(0, 2, 3, 1))
+    return turned.view(np.uint8).reshape(p, blocks, n // width, rows, width)
+
+
+def _fields(*pieces: tuple[int, int, int]) -> Callable[[Bytes], list[Bytes]]:
+    """A repacking that moves (start, stop, width) pieces of each block."""
+    return lambda part: [_interleave(part[..., a:z], width) for a, z, width in pieces]
+
+
+def _nibbles(r: Reader, at: int) -> list[Value]:
+    """16 bytes whose low nibbles are inputs 0..15 and high nibbles 16..31."""
+    words = [r.words(at + 64 * g) for g in range(4)]
+    return [r.field(w, 0, 15) for w in words] + [r.field(w, 4, 15) for w in words]
+
+
+def _fifth_bits(r: Reader, at: int, low: list[Value]) -> list[Value]:
+    """Add bit 4 of each code: bit g of byte j of the word at `at` is that of input 4 g + j."""
+    high = r.words(at)
+    return [r.e.b.or_(low[g], r.field(high, g, 1, left=4)) for g in range(8)]
+
+
+def _spread_fifth(bits: Bytes) -> Bytes:
+    """GGUF's 32 high bits (bit i: input i) -> the order of `_fifth_bits`."""
+    ones = np.unpackbits(bits, axis=-1, bitorder="little").reshape(*bits.shape[:-1], 8, 4)
+    return np.packbits(ones.swapaxes(-1, -2), axis=-1, bitorder="little").reshape(bits.shape)
+
+
+def _repack_q5(scales: int) -> Callable[[Bytes], list[Bytes]]:
+    def repack(part: Bytes) -> list[Bytes]:
+        high = _spread_fifth(part[..., scales : scales + 4])
+        return [
+            _interleave(part[..., scales + 4 :], 4),
+            _interleave(high, 4),
+            _interleave(part[..., :scales], 2),
+        ]
+
+    return repack
+
+
+def _repack_q8_0(part: Bytes) -> list[Bytes]:
+    return [_interleave(part[..., 2:] ^ np.uint8(0x80), 4), _interleave(part[..., :2], 2)]
+
+
+def _k_scales(part: Bytes) -> Bytes:
+    """The 12 bytes of 6-bit scales and minima of Q4_K and Q5_K -> 8 scales, 8 minima."""
+    low, mid, high = part[..., 0:4], part[..., 4:8], part[..., 8:12]
+    return np.concatenate(
+        [
+            low & 63,
+            (high & 15) | (low >> 6) << 4,
+            mid & 63,
+            (high >> 4) | (mid >> 6) << 4,
+        ],
+        axis=-1,
+    )
+
+
+def _repack_k(part: Bytes) -> list[Bytes]:
+    codes = _interleave(part[..., 16:], 4)
+    scales = _interleave(_k_scales(part[..., 4:16]), 1)
+    return [codes, _interleave(part[..., :4], 2), scales]
+
+
+def _k_codes(r: Reader, s: int) -> list[Value]:
+    at = 512 * (s // 2)
+    return [r.field(r.words(at + 64 * g), 4 * (s % 2), 15) for g in range(8)]
+
+
+def _q5_k_codes(r: Reader, s: int) -> list[Value]:
+    low = [r.field(r.words(512 + 512 * (s // 2) + 64 * g), 4 * (s % 2), 15) for g in range(8)]
+    return [r.e.b.or_(low[g], r.field(r.words(64 * g), s, 1, left=4)) for g in range(8)]
+
+
+def _q6_k_codes(r: Reader, s: int) -> list[Value]:
+    half, quarter = divmod(s, 4)
+    low = 1024 * half + 512 * (quarter % 2)
+    high = 2048 + 512 * half
+    return [
+        r.e.b.or_(
+            r.field(r.words(low + 64 * g), 4 * (quarter // 2), 15),
+            r.field(r.words(high + 64 * g), 2 * quarter, 3, left=4),
+        )
+        for g in range(8)
+    ]
+
+
+def _k_scale(r: Reader, g: int) -> Value:
+    return r.e.b.fmul(r.halves(0), r.bytes(64 + 16 * g))
+
+
+def _k_minimum(r: Reader, g: int) -> Value:
+    return r.e.b.fneg(r.e.b.fmul(r.halves(32), r.bytes(192 + 16 * g)))
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        f.name: f
+        for f in (
+            Format(
+                "Q4_0", 32, 18, 256, 32, 4, 3, 32, _fields((2, 18, 4), (0, 2, 2)),
+                lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0),
+            ),
+            Format(
+                "Q4_1", 32, 20, 256, 64, 4, None, 32, _fields((4, 20, 4), (0, 4, 2)),
+                lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0), lambda r, g: r.halves(32),
+            ),
+            Format(
+                "Q5_0", 32, 22, 320, 32, 5, 4, 32, _repack_q5(2),
+                lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
+            ),
+            Format(
+                "Q5_1", 32, 24, 320, 64, 5, None, 32, _repack_q5(4),
+                lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
+                lambda r, g: r.halves(32),
+            ),
+            Format(
+                "Q8_0", 32, 34, 512, 32, 8, 7, 32, _repack_q8_0,
+                lambda r, s: [r.words(64 * g) for g in range(8)], lambda r, g: r.halves(0),
+            ),
+            Format(
+                "Q4_K", 256, 144, 2048, 320, 4, None, 32, _repack_k,
+                _k_codes, _k_scale, _k_minimum,
+            ),
+            Format(
+                "Q5_K", 256, 176, 2560, 320, 5, None, 32, _repack_k,
+                _q5_k_codes, _k_scale, _k_minimum,
+            ),
+            Format(
+                "Q6_K", 256, 210, 3072, 288, 6, 5, 16,
+                _fields((0, 128, 4), (128, 192, 4), (208, 210, 2), (192, 208, 1)),
+                _q6_k_codes,
+                lambda r, g: r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, signed=True)),
+            ),
+        )
+    }
+)  # fmt: skip
+"""The types whose products are computed on the packed blocks."""
+
+DENSE: Mapping[str, int] = MappingProxyType({"F32": 4, "F16": 2, "BF16": 2})
+"""Unquantised types and the bytes of a weight; their panels are [input][row 16]."""
+
+
+def pack_dense(values: NDArray[Any], out: Bytes) -> None:
+    """(N, K) of one of the dense types (bf16 as uint16) -> panels uint8 (ceil(N / 16), K * 16 * size)."""
+    n, k = values.shape
+    whole = n // PANEL
+    panels = out.view(values.dtype).reshape(len(out), k, PANEL)
+    panels[:whole] = values[: whole * PANEL].reshape(whole, PANEL, k).swapaxes(1, 2)
+    if n % PANEL:
+        panels[whole, :, : n % PANEL] = values[whole * PANEL :].T

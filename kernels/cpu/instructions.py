@@ -1,0 +1,155 @@
+"""Instructions on rows and on weights, as shares of one thread.
+
+Operands are 64-bit integers from address `a` on; each function names them in order.
+"""
+
+from __future__ import annotations
+
+from kernels.cpu.layout import Head
+from kernels.cpu.machine import call, compiled, copy, field, load32, load64
+
+
+@compiled
+def rows(
+    kernels: int,
+    x: int,
+    x_stride: int,
+    n_rows: int,
+    w: int,
+    n_panels: int,
+    k: int,
+    y: int,
+    y_stride: int,
+    panel_stride: int,
+) -> None:
+    """A product kernel over any number of rows: `kernels` points to (rows, address) pairs, largest first."""
+    row = 0
+    i = 0
+    while row < n_rows:
+        size = load64(kernels + 16 * i)
+        if n_rows - row < size:
+            i += 1
+            continue
+        call(
+            load64(kernels + 16 * i + 8),
+            (
+                x + row * x_stride, x_stride, w, n_panels, k, y + row * y_stride, y_stride,
+                panel_stride,
+            ),
+        )  # fmt: skip
+        row += size
+
+
+@compiled
+def linear(header: int, a: int, tid: int, scratch: int) -> None:
+    """x @ w.T: this thread's panels (or rows, where panels are few)."""
+    # a: kernels, x, x stride, w, panel stride, k, n, y, y stride, to the logits?
+    kernels, x, x_stride, w = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
+    panel_stride, k, n = field(a, 4), field(a, 5), field(a, 6)
+    y, y_stride = field(a, 7), field(a, 8)
+    n_rows = field(header, Head.M)
+    if field(a, 9):
+        n_rows = field(header, Head.R)
+        y, y_stride = field(header, Head.LOGITS), field(header, Head.LOGITS_STRIDE)
+    threads = field(header, Head.THREADS)
+    n_panels = (n + 15) // 16
+    whole = n // 16
+    first_row, last_row = 0, n_rows
+    if n_rows >= 8 * threads and n_panels < 4 * threads:
+        blocks = (n_rows + 7) // 8
+        first_row, last_row = 8 * (blocks * tid // threads), 8 * (blocks * (tid + 1) // threads)
+        last_row = min(last_row, n_rows)
+        begin, end = 0, n_panels
+    else:
+        begin, end = n_panels * tid // threads, n_panels * (tid + 1) // threads
+    # So many panels stay in the cache while the rows pass by.
+    group = max(1, field(header, Head.L2) // panel_stride)
+    panel = begin
+    while panel < end:
+        count = min(group, end - panel)
+        if panel < whole:
+            count = min(count, whole - panel)
+            rows(
+                kernels, x + first_row * x_stride, x_stride, last_row - first_row,
+                w + panel * panel_stride, count, k,
+                y + first_row * y_stride + 64 * panel, y_stride, panel_stride,
+            )  # fmt: skip
+        else:
+            for row in range(first_row, last_row):
+                rows(
+                    kernels, x + row * x_stride, x_stride, 1, w + panel * panel_stride, 1, k,
+                    scratch, 64, panel_stride,
+                )  # fmt: skip
+                copy(y + row * y_stride + 64 * panel, scratch, 4 * (n - 16 * whole))
+        panel += count
+
+
+@compiled
+def embed(header: int, a: int, first: int, last: int, scratch: int) -> None:
+    """Rows of the token table."""
+    # a: unpack kernel, w, panel stride, k argument, n, x, x stride
+    kernel, w, panel_stride, k = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
+    n, x, x_stride = field(a, 4), field(a, 5), field(a, 6)
+    for m in range(first, last):
+        token = load32(field(header, Head.TOKENS) + 4 * m)
+        call(kernel, (w + token // 16 * panel_stride, k, scratch))
+        source = scratch + 4 * (token % 16)
+        for i in range(n):
+            copy(x + m * x_stride + 4 * i, source + 64 * i, 4)
+
+
+@compiled
+def norm(a: int, first: int, last: int) -> None:
+    """RMSNorm of rows."""
+    # a: kernel, x, x stride, y, y stride, w, out, out stride, coded, coded stride, n, eps
+    kernel, x, x_stride, y, y_stride = (
+        field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
+    )  # fmt: skip
+    w, out, out_stride = field(a, 5), field(a, 6), field(a, 7)
+    coded, coded_stride, n, eps = field(a, 8), field(a, 9), field(a, 10), field(a, 11)
+    for m in range(first, last):
+        call(
+            kernel,
+            (
+                x + m * x_stride, y + m * y_stride, w, out + m * out_stride,
+                coded + m * coded_stride, n, eps,
+            ),
+        )  # fmt: skip
+
+
+@compiled
+def swiglu(a: int, first: int, last: int) -> None:
+    """silu(gate) * up of rows."""
+    # a: kernel, gate, stride, up, out, out stride, coded, coded stride, n
+    kernel, gate, stride, up = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
+    out, out_stride, coded, coded_stride = (
+        field(a, 4), field(a, 5), field(a, 6), field(a, 7),
+    )  # fmt: skip
+    n = field(a, 8)
+    for m in range(first, last):
+        call(
+            kernel,
+            (gate + m * stride, up + m * stride, out + m * out_stride, coded + m * coded_stride, n),
+        )
+
+
+@compiled
+def gather(header: int, a: int, first: int, last: int) -> None:
+    """Copy the rows whose logits are wanted."""
+    # a: x, x stride, to, to stride, bytes
+    x, x_stride, to, to_stride, n = (
+        field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
+    )  # fmt: skip
+    for r in range(first, last):
+        m = load32(field(header, Head.LOGIT_ROWS) + 4 * r)
+        copy(to + r * to_stride, x + m * x_stride, n)
+
+
+@compiled
+def code(a: int, first: int, last: int) -> None:
+    """Code rows as int8."""
+    # a: kernel, x, x stride, coded, coded stride, n
+    kernel, x, x_stride, coded = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
+    coded_stride, n = field(a, 4), field(a, 5)
+    for m in range(first, last):
+        call(kernel, (x + m * x_stride, coded + m * coded_stride, n))

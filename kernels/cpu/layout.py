@@ -1,0 +1,107 @@
+"""The integers that the program's recorder and its interpreter agree on."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Op(IntEnum):
+    """What an instruction does; `program` lists the operands of each."""
+
+    EMBED = 0
+    NORM = 1
+    LINEAR = 2
+    PLACE = 3
+    ATTEND = 4
+    FINISH = 5
+    SWIGLU = 6
+    GATHER = 7
+    CODE = 8
+
+
+class Attention(IntEnum):
+    """The operands of PLACE, ATTEND and FINISH of one layer, in an array of their own.
+
+    Addresses, sizes in bytes, and kernels; `ROWS` rows are the capacity of `QUERIES` (kv head, row, head of
+    the group, dim).
+    """
+
+    QKV = 0
+    QKV_STRIDE = 1
+    HEADS = 2
+    KV_HEADS = 3
+    DIM = 4
+    Q_NORM = 5
+    K_NORM = 6
+    EPS = 7
+    NORMALISE = 8
+    ROTATE = 9
+    ANGLES = 10
+    ANGLES_STRIDE = 11
+    QUERIES = 12
+    SCALE = 13
+    PUT_KEY = 14
+    PUT_VALUE = 15
+    KEYS = 16
+    VALUES = 17
+    NUMBER_BYTES = 18
+    ROWS = 19
+    PRODUCTS = 20
+    SOFTMAX = 21
+    ACCUMULATE = 22
+    MERGE = 23
+    PARTS = 24
+    SLOTS = 25
+    DIVIDE = 26
+    OUT = 27
+    OUT_STRIDE = 28
+    CODE = 29
+    CODED = 30
+    CODED_STRIDE = 31
+
+
+WIDTH = 20
+"""Integers of an instruction: opcode, barrier flag, then operands."""
+
+
+class Head(IntEnum):
+    """Places in the header, in integers; what threads write lies 64 bytes apart."""
+
+    EPOCH = 0
+    ARRIVED = 8
+    STOP = 16
+    THREADS = 17
+    PROGRAM = 18
+    BEGIN = 19
+    END = 20
+    BASE = 21
+    YIELD = 22
+    M = 23
+    R = 24
+    TOKENS = 25
+    POSITIONS = 26
+    SEQUENCE = 27
+    TABLE = 28
+    TABLE_STRIDE = 29
+    LOGIT_ROWS = 30
+    LOGITS = 31
+    LOGITS_STRIDE = 32
+    SPANS = 33
+    N_SPANS = 34
+    SCRATCH = 35
+    SCRATCH_STRIDE = 36
+    L2 = 37
+    N_VOCAB = 38
+    N_SEQUENCES = 39
+    N_PAGES = 40
+    ASLEEP = 48
+
+
+ASLEEP_STEP = 8
+"""Integers between the places of two workers: asleep (0, 1), and whether it must be woken."""
+
+SPAN_ROWS = 8
+"""Most rows of one sequence whose attention is computed together."""
+
+SPLIT_ROWS = 4
+"""Steps of up to so many rows share out the chunks of one row's attention."""

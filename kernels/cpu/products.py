@@ -1,0 +1,283 @@
+"""Matrix products: activations (rows) times weight panels (16 outputs each).
+
+Activations are either f32, or *coded*: per 32 inputs 48 bytes, int8 x 32, f32 scale, f32 scale * sum,
+i32 -(sum of inputs 0..15), i32 -(sum of 16..31); an input is scale * code.
+
+Every result is one chain of additions along the inputs, the same whichever rows are computed beside it,
+so that a row never depends on its neighbours or on how the work was cut. With u8 weight codes the sums of
+each scale group are exact integers, equal on all targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Target, Value, vec
+from kernels.cpu.formats import DENSE, PANEL, Format, Reader
+
+CODED_BLOCK = 48
+_SCALE, _SCALED_SUM, _MINUS_SUMS = 32, 36, 40
+
+
+def coded(name: str, fmt: Format, rows: int, target: Target) -> str:
+    """Kernel (x, x stride, w, n_panels, n_blocks, y, y stride, panel stride): coded rows times panels.
+
+    Strides are in bytes; y gets 16 floats for each panel. Measured on one Sapphire Rapids core, see
+    tests/bench/cpu_ops.py.
+    """
+    e = Emitter(name, 8, target)
+    b = e.b
+    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size = e.arg
+    xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
+    ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
+    weights = e.pointer(w)
+    subs = fmt.block // 32
+    floats = vec(F32, target.lanes)
+    zero = e.const(floats, 0.0)
+    with e.loop(n_panels) as panel:
+        start = e.move(weights, b.mul(panel.index, panel_size))
+        for first in range(0, PANEL, target.lanes):
+            with e.loop(n_blocks, [zero] * rows) as block:
+                reader = _reader(e, fmt, start, n_blocks, block.index, first)
+                offset = b.mul(block.index, I64(subs * CODED_BLOCK))
+                here = [e.move(p, offset) for p in xs]
+                sums = list(block.values)
+                for s in range(subs):
+                    sums = _add_sub(e, fmt, reader, s, here, sums)
+                block.next = sums
+            at = b.add(b.mul(panel.index, I64(4 * PANEL)), I64(4 * first))
+            for pointer, total in zip(ys, block.results, strict=True):
+                e.store(total, pointer, at)
+    return e.finish()
+
+
+def _reader(
+    e: Emitter, fmt: Format, panel: Value, n_blocks: Value, index: Value, first: int
+) -> Reader:
+    """A reader of block `index` of a panel, rows from `first` on."""
+    b = e.b
+    scales = b.add(b.mul(n_blocks, I64(fmt.code_bytes)), b.mul(index, I64(fmt.scale_bytes)))
+    return Reader(e, e.move(panel, b.mul(index, I64(fmt.code_bytes))), e.move(panel, scales), first)
+
+
+def _add_sub(
+    e: Emitter, fmt: Format, r: Reader, s: int, xs: Sequence[Value], sums: list[Value]
+) -> list[Value]:
+    """Add the products of inputs 32 s .. 32 s + 31 of a block to each row's `sums`."""
+    b, lanes = e.b, r.lanes
+    ints, floats = vec(I32, lanes), vec(F32, lanes)
+    at = s * CODED_BLOCK
+    codes = fmt.codes(r, s)
+    per = fmt.group // 4  # vectors that share a scale
+    for part in range(8 // per):
+        group = s * (32 // fmt.group) + part
+        starts = []
+        for x in xs:
+            if fmt.offset is None:
+                starts.append(e.const(ints, 0))
+                continue
+            minus = e.load(I32, x, at + _MINUS_SUMS + 4 * part)
+            if per == 8:
+                minus = b.add(minus, e.load(I32, x, at + _MINUS_SUMS + 4))
+            starts.append(b.shl(e.splat(minus, lanes), e.const(ints, fmt.offset)))
+        offsets = [at + 16 * part + 4 * g for g in range(per)]
+        dots = _dot(e, codes[part * per : (part + 1) * per], fmt.bits, xs, offsets, starts)
+        scale = fmt.scale(r, group)
+        for m, x in enumerate(xs):
+            both = b.fmul(scale, e.splat(e.load(F32, x, at + _SCALE), lanes))
+            sums[m] = e.fma(b.sitofp(dots[m], floats), both, sums[m])
+    if fmt.minimum is not None:
+        minimum = fmt.minimum(r, s)
+        for m, x in enumerate(xs):
+            sums[m] = e.fma(minimum, e.splat(e.load(F32, x, at + _SCALED_SUM), lanes), sums[m])
+    return sums
+
+
+def _dot(
+    e: Emitter,
+    codes: Sequence[Value],
+    bits: int,
+    xs: Sequence[Value],
+    offsets: Sequence[int],
+    starts: list[Value],
+) -> list[Value]:
+    """starts + sum over vectors g, bytes j of code[g][j] * x[offset g + j], for each row x."""
+    b, lanes, how = e.b, e.target.lanes, e.target.dot
+    ints, shorts, small = vec(I32, lanes), vec(I16, 2 * lanes), vec(I8, 4 * lanes)
+    sums = list(starts)
+    if how in ("avx512vnni", "avxvnni"):
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
+        for code, offset in zip(codes, offsets, strict=True):
+            for m, x in enumerate(xs):
+                word = e.splat(e.load(I32, x, offset), lanes)
+                sums[m] = e.call(name, ints, sums[m], code, word)
+        return sums
+    if how == "avx2" and bits <= 6:
+        # pmaddubsw adds two products in 16 bits; so many of its results still fit without saturation.
+        room = 32767 // (2 * 127 * (2**bits - 1))
+        ones = e.const(shorts, 1)
+        for m, x in enumerate(xs):
+            for at in range(0, len(codes), room):
+                total = None
+                for code, offset in zip(
+                    codes[at : at + room], offsets[at : at + room], strict=True
+                ):
+                    word = b.bitcast(e.splat(e.load(I32, x, offset), lanes), small)
+                    pairs = e.call(
+                        "llvm.x86.avx2.pmadd.ub.sw", shorts, b.bitcast(code, small), word
+                    )
+                    total = pairs if total is None else b.add(total, pairs)
+                sums[m] = b.add(sums[m], e.call("llvm.x86.avx2.pmadd.wd", ints, total, ones))
+        return sums
+    if how == "avx2":
+        low, eight = e.const(shorts, 255), e.const(shorts, 8)
+        for code, offset in zip(codes, offsets, strict=True):
+            pair = b.bitcast(code, shorts)
+            even, odd = b.and_(pair, low), b.lshr(pair, eight)
+            for m, x in enumerate(xs):
+                word = b.bitcast(e.splat(e.load(I32, x, offset), lanes), shorts)
+                word_even, word_odd = b.ashr(b.shl(word, eight), eight), b.ashr(word, eight)
+                for a, c in ((even, word_even), (odd, word_odd)):
+                    sums[m] = b.add(sums[m], e.call("llvm.x86.avx2.pmadd.wd", ints, a, c))
+        return sums
+    for code, offset in zip(codes, offsets, strict=True):
+        for j in range(4):
+            byte = b.and_(b.lshr(code, e.const(ints, 8 * j)), e.const(ints, 255))
+            for m, x in enumerate(xs):
+                number = e.splat(b.sext(e.load(I8, x, offset + j), I32), lanes)
+                sums[m] = b.add(sums[m], b.mul(byte, number))
+    return sums
+
+
+def floating(name: str, fmt: Format, rows: int, target: Target) -> str:
+    """Kernel as `coded`, on f32 rows and dequantised weights."""
+    e = Emitter(name, 8, target)
+    b = e.b
+    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size = e.arg
+    xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
+    ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
+    weights = e.pointer(w)
+    zero = e.const(vec(F32, target.lanes), 0.0)
+    with e.loop(n_panels) as panel:
+        start = e.move(weights, b.mul(panel.index, panel_size))
+        for first in range(0, PANEL, target.lanes):
+            # Two chains, even and odd inputs: one alone would wait for itself.
+            with e.loop(n_blocks, [zero] * (2 * rows)) as block:
+                reader = _reader(e, fmt, start, n_blocks, block.index, first)
+                offset = b.mul(block.index, I64(4 * fmt.block))
+                here = [e.move(p, offset) for p in xs]
+                sums = list(block.values)
+                for s in range(fmt.block // 32):
+                    for k, weight in enumerate(_dequantised(e, fmt, reader, s)):
+                        for m, p in enumerate(here):
+                            number = e.splat(e.load(F32, p, 4 * (32 * s + k)), target.lanes)
+                            chain = 2 * m + k % 2
+                            sums[chain] = e.fma(weight, number, sums[chain])
+                block.next = sums
+            at = b.add(b.mul(panel.index, I64(4 * PANEL)), I64(4 * first))
+            for m, pointer in enumerate(ys):
+                e.store(b.fadd(block.results[2 * m], block.results[2 * m + 1]), pointer, at)
+    return e.finish()
+
+
+def unpack(name: str, fmt: Format, target: Target) -> str:
+    """Kernel (w, n_blocks, y): one panel's weights as f32 [input][row 16]."""
+    e = Emitter(name, 3, target)
+    b = e.b
+    w, n_blocks, y = e.arg
+    weights, out = e.pointer(w), e.pointer(y)
+    with e.loop(n_blocks) as block:
+        to = e.move(out, b.mul(block.index, I64(fmt.block * PANEL * 4)))
+        for first in range(0, PANEL, target.lanes):
+            reader = _reader(e, fmt, weights, n_blocks, block.index, first)
+            for s in range(fmt.block // 32):
+                for k, weight in enumerate(_dequantised(e, fmt, reader, s)):
+                    e.store(weight, to, 4 * (PANEL * (32 * s + k) + first))
+    return e.finish()
+
+
+def _dequantised(e: Emitter, fmt: Format, r: Reader, s: int) -> list[Value]:
+    """The f32 weights of inputs 32 s .. 32 s + 31, equal to GGUF's definition bit for bit."""
+    b, ints, floats = e.b, vec(I32, r.lanes), vec(F32, r.lanes)
+    codes = fmt.codes(r, s)
+    minimum = fmt.minimum(r, s) if fmt.minimum is not None else None
+    scales = [fmt.scale(r, s * (32 // fmt.group) + i) for i in range(32 // fmt.group)]
+    out = []
+    for k in range(32):
+        code = b.and_(b.lshr(codes[k // 4], e.const(ints, 8 * (k % 4))), e.const(ints, 255))
+        if fmt.offset is not None:
+            code = b.sub(code, e.const(ints, 1 << fmt.offset))
+        weight = b.fmul(scales[k // fmt.group], b.sitofp(code, floats))
+        out.append(weight if minimum is None else b.fadd(weight, minimum))
+    return out
+
+
+def dense(name: str, kind: str, rows: int, target: Target) -> str:
+    """Kernel (x, x stride, w, n_panels, k, y, y stride, panel stride) on f32 rows and dense panels.
+
+    `k` inputs are taken (any number), panels lie `panel stride` bytes apart.
+    """
+    e = Emitter(name, 8, target)
+    b = e.b
+    x, x_stride, w, n_panels, k, y, y_stride, panel_size = e.arg
+    xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
+    ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
+    weights = e.pointer(w)
+    step = PANEL * DENSE[kind]
+    zero = e.const(vec(F32, target.lanes), 0.0)
+
+    def add(sums: list[Value], index: Value, ahead: int) -> None:
+        """Add input `index` + `ahead` to the chain of its parity."""
+        for first in range(0, PANEL, target.lanes):
+            half = first // target.lanes
+            at = e.move(start, b.mul(index, I64(step)))
+            weight = _load_dense(e, kind, at, ahead * step + first * DENSE[kind])
+            for m, p in enumerate(xs):
+                at = e.move(p, b.mul(index, I64(4)))
+                number = e.splat(e.load(F32, at, 4 * ahead), target.lanes)
+                chain = (half * rows + m) * 2 + ahead % 2
+                sums[chain] = e.fma(weight, number, sums[chain])
+
+    halves = PANEL // target.lanes
+    with e.loop(n_panels) as panel:
+        start = e.move(weights, b.mul(panel.index, panel_size))
+        with e.loop(b.lshr(k, I64(1)), [zero] * (2 * rows * halves)) as pair:
+            sums = list(pair.values)
+            add(sums, b.shl(pair.index, I64(1)), 0)
+            add(sums, b.shl(pair.index, I64(1)), 1)
+            pair.next = sums
+        with e.loop(b.and_(k, I64(1)), pair.results) as rest:
+            sums = list(rest.values)
+            add(sums, b.sub(k, I64(1)), 0)
+            rest.next = sums
+        for half in range(halves):
+            at = b.add(b.mul(panel.index, I64(4 * PANEL)), I64(4 * target.lanes * half))
+            for m, pointer in enumerate(ys):
+                even = (half * rows + m) * 2
+                e.store(b.fadd(rest.results[even], rest.results[even + 1]), pointer, at)
+    return e.finish()
+
+
+def unpack_dense(name: str, kind: str, target: Target) -> str:
+    """Kernel (w, k, y): one dense panel as f32 [input][row 16]."""
+    e = Emitter(name, 3, target)
+    w, k, y = e.arg
+    weights, out = e.pointer(w), e.pointer(y)
+    with e.loop(k) as row:
+        at = e.move(weights, e.b.mul(row.index, I64(PANEL * DENSE[kind])))
+        to = e.move(out, e.b.mul(row.index, I64(PANEL * 4)))
+        for first in range(0, PANEL, target.lanes):
+            e.store(_load_dense(e, kind, at, first * DENSE[kind]), to, 4 * first)
+    return e.finish()
+
+
+def _load_dense(e: Emitter, kind: str, pointer: Value, offset: int) -> Value:
+    """A vector of weights as f32."""
+    lanes = e.target.lanes
+    if kind == "F32":
+        return e.load(vec(F32, lanes), pointer, offset)
+    bits = e.load(vec(I16, lanes), pointer, offset)
+    if kind == "F16":
+        return e.from_f16(bits)
+    wide = e.b.zext(bits, vec(I32, lanes))
+    return e.b.bitcast(e.b.shl(wide, e.const(wide.type, 16)), vec(F32, lanes))

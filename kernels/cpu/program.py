@@ -1,0 +1,170 @@
+"""Runs a recorded program: a list of instructions that several threads walk together.
+
+Everything is an address or a count in 64-bit integers, so the program holds for every step: what changes
+from step to step is in the header and in the arrays that it points to. Threads take fixed shares of each
+instruction and meet at a barrier after it; no result depends on the shares.
+"""
+
+from __future__ import annotations
+
+from kernels.cpu import attention, instructions
+from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, WIDTH, Head, Op
+from kernels.cpu.machine import (
+    atomic_add,
+    atomic_load,
+    atomic_swap,
+    call,
+    compiled,
+    field,
+    load32,
+    load64,
+    pause,
+    store64,
+)
+from kernels.cpu.rowwise import PAGE
+
+# ---- waiting -----------------------------------------------------------------------------------
+
+
+@compiled
+def _wait(header: int, place: int, target: int) -> None:
+    """Until header[place] reaches `target`: some turns at once, then giving the processor away."""
+    turns = 0
+    while atomic_load(header + 8 * place) < target:
+        turns += 1
+        pause()
+        if turns > 256 and turns % 16 == 0:
+            call(field(header, Head.YIELD), ())
+
+
+@compiled
+def _meet(header: int, meetings: int) -> int:
+    """All threads arrive here before any goes on; returns the number of meetings so far."""
+    meetings += 1
+    atomic_add(header + 8 * Head.ARRIVED, 1)
+    threads = field(header, Head.THREADS)
+    _wait(header, Head.ARRIVED, field(header, Head.BASE) + meetings * threads)
+    return meetings
+
+
+# ---- the walk ----------------------------------------------------------------------------------
+
+
+@compiled
+def _execute(header: int, tid: int) -> None:
+    """This thread's share of the instructions [begin, end)."""
+    threads = field(header, Head.THREADS)
+    program = field(header, Head.PROGRAM)
+    scratch = field(header, Head.SCRATCH) + tid * field(header, Head.SCRATCH_STRIDE)
+    meetings = 0
+    for i in range(field(header, Head.BEGIN), field(header, Head.END)):
+        at = program + 8 * WIDTH * i
+        op = load64(at)
+        a = at + 16
+        n_rows = field(header, Head.R) if op == Op.GATHER else field(header, Head.M)
+        first, last = n_rows * tid // threads, n_rows * (tid + 1) // threads
+        if op == Op.LINEAR:
+            instructions.linear(header, a, tid, scratch)
+        elif op == Op.NORM:
+            instructions.norm(a, first, last)
+        elif op == Op.SWIGLU:
+            instructions.swiglu(a, first, last)
+        elif op == Op.PLACE:
+            attention.place(header, a, tid, scratch)
+        elif op == Op.ATTEND:
+            attention.attend(header, a, tid, scratch)
+        elif op == Op.FINISH:
+            attention.finish(header, a, first, last, scratch)
+        elif op == Op.EMBED:
+            instructions.embed(header, a, first, last, scratch)
+        elif op == Op.GATHER:
+            instructions.gather(header, a, first, last)
+        elif op == Op.CODE:
+            instructions.code(a, first, last)
+        if load64(at + 8):
+            meetings = _meet(header, meetings)
+    _meet(header, meetings)
+
+
+@compiled
+def _find_spans(header: int) -> bool:
+    """Cut the step's rows into spans of one sequence; False if a number is out of its range."""
+    n_rows = field(header, Head.M)
+    spans = field(header, Head.SPANS)
+    tokens = field(header, Head.TOKENS)
+    sequences, positions = field(header, Head.SEQUENCE), field(header, Head.POSITIONS)
+    capacity = PAGE * field(header, Head.TABLE_STRIDE)
+    count = 0
+    m = 0
+    while m < n_rows:
+        n, last = 0, 0
+        sequence = load32(sequences + 4 * m)
+        if not 0 <= sequence < field(header, Head.N_SEQUENCES):
+            return False
+        while m + n < n_rows and n < SPAN_ROWS and load32(sequences + 4 * (m + n)) == sequence:
+            position, token = load32(positions + 4 * (m + n)), load32(tokens + 4 * (m + n))
+            if not (0 <= position < capacity and 0 <= token < field(header, Head.N_VOCAB)):
+                return False
+            last = max(last, position)
+            n += 1
+        for i in range(last // PAGE + 1):
+            if not 0 <= attention.page_of(header, m, i) < field(header, Head.N_PAGES):
+                return False
+        store64(spans + 24 * count, m)
+        store64(spans + 24 * count + 8, n)
+        store64(spans + 24 * count + 16, last // PAGE + 1)
+        count += 1
+        m += n
+    store64(header + 8 * Head.N_SPANS, count)
+    for r in range(field(header, Head.R)):
+        if not 0 <= load32(field(header, Head.LOGIT_ROWS) + 4 * r) < n_rows:
+            return False
+    return True
+
+
+def begin(header: int) -> int:
+    """Let the workers start on the program; returns how many must be woken, -1 for a bad step."""
+    if not _find_spans(header):
+        return -1
+    store64(header + 8 * Head.BASE, atomic_load(header + 8 * Head.ARRIVED))
+    atomic_add(header + 8 * Head.EPOCH, 1)
+    count = 0
+    for tid in range(1, field(header, Head.THREADS)):
+        place = header + 8 * (Head.ASLEEP + ASLEEP_STEP * tid)
+        if atomic_swap(place, 0) == 1:
+            store64(place + 8, 1)
+            count += 1
+    return count
+
+
+def execute(header: int) -> None:
+    """Thread 0's share, until all have done theirs."""
+    _execute(header, 0)
+
+
+def work(header: int, tid: int, epoch: int) -> int:
+    """A worker's life until it has waited so long that it should sleep (or must end).
+
+    Returns the number of the last program that it ran; -1 at the end.
+    """
+    turns = 0
+    while True:
+        now = atomic_load(header + 8 * Head.EPOCH)
+        if now != epoch:
+            if field(header, Head.STOP):
+                return -1
+            epoch = now
+            _execute(header, tid)
+            turns = 0
+            continue
+        turns += 1
+        pause()
+        if turns % 32 == 0:
+            call(field(header, Head.YIELD), ())
+        if turns > 8192:
+            place = header + 8 * (Head.ASLEEP + ASLEEP_STEP * tid)
+            atomic_swap(place, 1)
+            # A program that came meanwhile: sleep only if its sender already counts on waking us.
+            if atomic_load(header + 8 * Head.EPOCH) == epoch or atomic_swap(place, 0) == 0:
+                return epoch
+            turns = 0

@@ -1,0 +1,157 @@
+"""The threads that run a program, and the code that they run."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from kernels.cpu import program
+from kernels.cpu.compiler import fingerprint
+from kernels.cpu.layout import ASLEEP_STEP, Head
+
+_njit: Any = numba.njit
+
+
+def aligned(n_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start at a cache line."""
+    raw = np.zeros(n_bytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n_bytes]
+
+
+def cache_folder(parent: Path | None) -> Path | None:
+    """The folder inside `parent` for compiled code of this version and processor; None if not writable."""
+    if parent is None:
+        return None
+    folder = parent / f"cpu-{fingerprint()}"
+    probe = folder / f"probe-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError:
+        return None
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The compiled entries of `program`; they hold no lock of Python while they run."""
+
+    begin: Callable[[int], int]
+    execute: Callable[[int], None]
+    work: Callable[[int, int, int], int]
+
+
+@functools.cache
+def _code(folder: Path | None) -> _Code:
+    i = types.int64
+    return _Code(
+        _compile(program.begin, i(i), folder),
+        _compile(program.execute, types.void(i), folder),
+        _compile(program.work, i(i, i, i), folder),
+    )
+
+
+def _compile(
+    function: Callable[..., Any], signature: Any, folder: Path | None
+) -> Callable[..., Any]:
+    entry = _njit(nogil=True)(function)
+    if folder is not None:
+        config: Any = numba.config
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(folder)
+        try:
+            entry.enable_caching()
+            entry.compile(signature)
+            return entry
+        except (OSError, RuntimeError):  # a full disk, or a folder lost meanwhile: do without
+            entry = _njit(nogil=True)(function)
+        finally:
+            config.CACHE_DIR = before
+    entry.compile(signature)
+    return entry
+
+
+def _give_way() -> int:
+    """The address of the system's function that lets other threads run."""
+    if sys.platform == "win32":
+        function = ctypes.WinDLL("kernel32").SwitchToThread
+    else:
+        function = ctypes.CDLL(None).sched_yield
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+class Runtime:
+    """`threads` threads for one program; the caller of `run` is the first of them."""
+
+    def __init__(self, threads: int, folder: Path | None) -> None:
+        self._code = _code(folder)
+        self._bytes = aligned(8 * (Head.ASLEEP + ASLEEP_STEP * threads + 8))
+        self.header = self._bytes.view(np.int64)
+        self.header[Head.THREADS] = threads
+        self.header[Head.YIELD] = _give_way()
+        self._address = self.header.ctypes.data
+        self._bells: list[threading.Semaphore] = []
+        self._threads: list[threading.Thread] = []
+        self._process = 0
+
+    def run(self, begin: int, end: int) -> None:
+        """Run instructions [begin, end) of the program; `ValueError` if the header's step is bad."""
+        if self._process != os.getpid():  # the first run, or this is a fork without the threads
+            self._start()
+        self.header[Head.BEGIN], self.header[Head.END] = begin, end
+        asleep = self._code.begin(self._address)
+        if asleep < 0:
+            raise ValueError("a token, position, sequence, page or logit row is out of its range")
+        if asleep:
+            for tid, bell in enumerate(self._bells, 1):
+                place = Head.ASLEEP + ASLEEP_STEP * tid + 1
+                if self.header[place]:
+                    self.header[place] = 0
+                    bell.release()
+        self._code.execute(self._address)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._process == os.getpid():
+            self.header[Head.STOP] = 1
+            self.header[Head.EPOCH] += 1
+            for bell in self._bells:
+                bell.release()
+            for thread in self._threads:
+                thread.join()
+        self._threads = []
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        n = int(self.header[Head.THREADS])
+        self.header[Head.EPOCH] = self.header[Head.ARRIVED] = 0
+        self.header[Head.ASLEEP :] = 0
+        self._bells = [threading.Semaphore(0) for _ in range(1, n)]
+        self._threads = [
+            threading.Thread(target=self._live, args=(tid, bell), name=f"cpu-{tid}", daemon=True)
+            for tid, bell in enumerate(self._bells, 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _live(self, tid: int, bell: threading.Semaphore) -> None:
+        epoch = 0
+        while True:
+            epoch = self._code.work(self._address, tid, epoch)
+            if epoch < 0:
+                return
+            bell.acquire()

@@ -1,0 +1,109 @@
+"""Compiled kernels on a card: loading and launching through the CUDA driver.
+
+CuPy has the memory, streams and graphs; its own launches know no programmatic dependent launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+_DYNAMIC_SHARED = 8
+_SERIALIZATION = 6
+
+
+class DriverError(Exception):
+    """A call of the CUDA driver failed; `code` is its CUresult."""
+
+    def __init__(self, call: str, code: int, text: str) -> None:
+        super().__init__(f"{call}: {text}")
+        self.code = code
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16))
+
+
+class _Config(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("n_attributes", ctypes.c_uint),
+    )
+
+
+class Driver:
+    """The CUDA driver; a context must be current in each thread that calls it."""
+
+    def __init__(self) -> None:
+        name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+        try:
+            self._lib = ctypes.CDLL(name)
+        except OSError as error:
+            raise DriverError(name, -1, "not found; install NVIDIA's driver") from error
+
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function of the driver; raises `DriverError`."""
+        code = getattr(self._lib, name)(*args)
+        if code:
+            text = ctypes.c_char_p()
+            self._lib.cuGetErrorString(code, ctypes.byref(text))
+            raise DriverError(name, code, (text.value or b"unknown error").decode())
+
+    def load(self, code: bytes) -> Module:
+        """A module of machine code or PTX."""
+        handle = ctypes.c_void_p()
+        self.call("cuModuleLoadData", ctypes.byref(handle), code)
+        return Module(self, handle)
+
+
+class Module:
+    """Loaded code; its kernels live as long as it does."""
+
+    def __init__(self, driver: Driver, handle: ctypes.c_void_p) -> None:
+        self._driver, self._handle = driver, handle
+
+    def kernel(self, name: str, shared: int = 0) -> Kernel:
+        """A kernel that may use `shared` bytes of dynamic shared memory."""
+        handle = ctypes.c_void_p()
+        self._driver.call("cuModuleGetFunction", ctypes.byref(handle), self._handle, name.encode())
+        if shared > 48 << 10:
+            self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)
+        return Kernel(self._driver, handle, shared)
+
+    def unload(self) -> None:
+        """Give the code back; its kernels are unusable after it."""
+        self._driver.call("cuModuleUnload", self._handle)
+
+
+class Kernel:
+    """A kernel to launch."""
+
+    def __init__(self, driver: Driver, handle: ctypes.c_void_p, shared: int) -> None:
+        self._driver, self._handle, self._shared = driver, handle, shared
+        self._dependent = _Attribute(_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
+
+    def launch(
+        self,
+        stream: int,
+        grid: tuple[int, int, int],
+        threads: int,
+        args: tuple[Any, ...],
+        dependent: bool = False,
+    ) -> None:
+        """Put it on a stream; `args` are ctypes values in the kernel's order.
+
+        `dependent` lets it start before the kernel in front has ended; both must be written for that.
+        """
+        config = _Config(
+            (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(threads, 1, 1), self._shared, stream
+        )
+        if dependent:
+            config.attributes = ctypes.pointer(self._dependent)
+            config.n_attributes = 1
+        pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(a) for a in args))
+        self._driver.call("cuLaunchKernelEx", ctypes.byref(config), self._handle, pointers, None)

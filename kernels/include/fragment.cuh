@@ -1,0 +1,44 @@
+// Packed chunks to operands of the tensor cores.
+#pragma once
+#include "layout.cuh"
+
+// Unsigned codes of slab `s` of a pair: `low` has the nibbles of slabs 2i and 2i+1 (Q8_0: the slab itself), `high` the
+// bits above for `slab` = 2i + s.
+DEVICE u32 codes(u32 low, u32 high, int s, int slab) {
+  if (TYPE == Q8_0) return low ^ 0x80808080u;
+  u32 code = (low >> (4 * s)) & 0x0f0f0f0fu;
+  if (FIVE_BITS) code |= (slab < 4 ? high << (4 - slab) : high >> (slab - 4)) & 0x10101010u;
+  if (TYPE == Q6_K) {
+    const int at = 2 * (slab & 3);
+    code |= (at <= 4 ? high << (4 - at) : high >> (at - 4)) & 0x30303030u;
+  }
+  return code;
+}
+
+// What integer codes are multiplied by in `signed_codes`, so that shifts alone make them signed.
+constexpr float CODE_SCALE = TYPE == Q4_0 ? 16 : TYPE == Q5_0 ? 8 : 1;
+
+// Codes as signed bytes, times CODE_SCALE.
+DEVICE u32 signed_codes(u32 low, u32 high, int s, int slab) {
+  if (TYPE == Q8_0) return low;
+  if (TYPE == Q4_0) return ((s ? low : low << 4) & 0xf0f0f0f0u) ^ 0x80808080u;
+  if (TYPE == Q5_0) {
+    const u32 nibbles = (s ? low >> 1 : low << 3) & 0x78787878u;
+    return (nibbles | ((high << (7 - slab)) & 0x80808080u)) ^ 0x80808080u;
+  }
+  if (TYPE == Q6_K) {  // bytes of 0..63 less 32, without borrows: bit 7 is set before and cleared after
+    const u32 code = codes(low, high, s, slab) | 0x80808080u;
+    return (code - 0x20202020u) ^ 0x80808080u;
+  }
+  return codes(low, high, s, slab);
+}
+
+// Four codes as f16: x = codes 0 and 2, y = codes 1 and 3, less ZERO.
+DEVICE uint2 f16_codes(u32 unsigned_codes) {
+  constexpr int zero = TYPE == Q8_0 ? 128 : ZERO;
+  const u32 bias = half2_twice(1024.0f + zero);
+  uint2 d;
+  d.x = half2_sub((unsigned_codes & 0x00ff00ffu) | 0x64006400u, bias);
+  d.y = half2_sub(((unsigned_codes >> 8) & 0x00ff00ffu) | 0x64006400u, bias);
+  return d;
+}
