@@ -15,7 +15,6 @@ from engine.errors import BadRequest, ContextOverflow
 from engine.follow import follow
 from engine.types import Finished, Request, Usage
 
-PROMPT, DECODE, REPETITIONS = 512, 128, 3
 _WARM_UP = 8
 
 
@@ -49,9 +48,9 @@ class Report:
 
 def measure(
     engine: Engine,
-    n_prompt: int = PROMPT,
-    n_decode: int = DECODE,
-    repetitions: int = REPETITIONS,
+    n_prompt: int,
+    n_decode: int,
+    repetitions: int,
     on_round: Callable[[int], None] | None = None,
 ) -> Report:
     """Time a prompt of `n_prompt` tokens and, from a prompt of one, `n_decode` tokens, in turn.

@@ -4,43 +4,366 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import logging
+import logging.handlers
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
 
-EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_NO_DISPLAY = 0, 1, 2, 3
+from engine import paths
+from engine.arguments import add_settings
+from engine.config import EngineConfig, SamplingParams
+from engine.errors import (
+    BadRequest,
+    EngineError,
+    LoadCancelled,
+    ModelFileError,
+    OutOfMemory,
+    UnsupportedModel,
+)
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_NO_DISPLAY = 3
+EXIT_MODEL = 4
+EXIT_MEMORY = 5
+EXIT_STOPPED = 130
+EXIT_PIPE = 141
+
+EXIT_CODES = """exit codes:
+  0    done
+  1    failed; one sentence on stderr says why
+  2    wrong arguments, or a value or text that cannot be used
+  3    there is no display to open the window on
+  4    the model file is damaged, or of a kind that cannot be run
+  5    memory is short
+  130  stopped by Ctrl-C
+  141  the reader of stdout went away
+
+Without a command, `lucebox [FILE ...] [--demo]` opens the window with these models.
+JSON output only ever gains keys. `lucebox COMMAND --help` lists the flags of a command.
+"""
+
+log = logging.getLogger(__name__)
+
+
+class Console:
+    """Where a command writes: data to stdout, talk to stderr."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.live = not quiet and sys.stderr.isatty()
+        self._progress = False
+
+    def data(self, text: str, end: str = "\n") -> None:
+        """Write what the command is for."""
+        self.clear()
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        """Tell the user something, unless that was not wanted."""
+        self.clear()
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def progress(self, text: str) -> None:
+        """Show how far a long task is, in place; only on a terminal."""
+        if self.live:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            self._progress = True
+
+    def clear(self) -> None:
+        """Take the progress line away."""
+        if self._progress:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._progress = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; without arguments open the application."""
+    """Run one command and return its exit code; without a command open the application."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments:
+    parser, commands = build_parser()
+    if opens_the_window(arguments, commands):
         return open_app(arguments)
-    parser = argparse.ArgumentParser(prog="lucebox", description=__doc__)
-    parser.add_subparsers(required=True, dest="command").add_parser("version")
-    parser.parse_args(arguments)
-    print(version())
-    return EXIT_OK
+    try:
+        args = parser.parse_args(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_USAGE
+    for stream in (sys.stdout, sys.stderr):
+        _use_utf8(stream)
+    console = Console(getattr(args, "quiet", False))
+    handler = _start_log()
+    try:
+        return _run(args, console)
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def _run(args: argparse.Namespace, console: Console) -> int:
+    """Carry out a command; every failure becomes one sentence and an exit code."""
+    try:
+        if args.command == "version":
+            console.data(version())
+        else:
+            # Loaded here, so that help and version need no NumPy.
+            from engine import commands
+
+            getattr(commands, args.command)(args, console)
+        return EXIT_OK
+    except BrokenPipeError:
+        # What is still buffered must not be written to the closed pipe when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except (KeyboardInterrupt, LoadCancelled):
+        console.clear()
+        print("Stopped.", file=sys.stderr)
+        return EXIT_STOPPED
+    except EngineError as error:
+        console.clear()
+        print(f"lucebox: {error}", file=sys.stderr)
+        return exit_code(error)
+    except Exception as error:
+        log.exception("The command %s failed", args.command)
+        console.clear()
+        print(
+            f"lucebox: An error that was not foreseen: {type(error).__name__}: {error}. "
+            f"{_log_file()} has the details; please report it.",
+            file=sys.stderr,
+        )
+        return EXIT_FAILED
+
+
+def exit_code(error: EngineError) -> int:
+    """The documented exit code of an error."""
+    if isinstance(error, (ModelFileError, UnsupportedModel)):
+        return EXIT_MODEL
+    if isinstance(error, OutOfMemory):
+        return EXIT_MEMORY
+    return EXIT_USAGE if isinstance(error, BadRequest) else EXIT_FAILED
 
 
 def version() -> str:
-    """The installed version, or that of the checkout."""
+    """The installed version; a checkout that is used in place says so."""
     try:
         return importlib.metadata.version("lucebox")
     except importlib.metadata.PackageNotFoundError:
-        return "checkout"
+        return f"{_checkout_version()} (checkout)"
 
 
-def open_app(arguments: list[str]) -> int:
+def _checkout_version() -> str:
+    import tomllib
+
+    file = Path(__file__).resolve().parent.parent / "pyproject.toml"
+    try:
+        return str(tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"])
+    except (OSError, ValueError, KeyError):
+        return "unknown"
+
+
+def opens_the_window(arguments: Sequence[str], commands: Sequence[str]) -> bool:
+    """Whether a command line asks for the application: nothing, `--demo`, or model files first."""
+    if not arguments:
+        return True
+    first = arguments[0]
+    if first in commands or first in ("-h", "--help"):
+        return False
+    return first == "--demo" or first.lower().endswith(".gguf") or Path(first).exists()
+
+
+def open_app(arguments: Sequence[str]) -> int:
     """Open the window where there is a display."""
-    if sys.platform == "linux" and not os.environ.get("DISPLAY", "") + os.environ.get(
-        "WAYLAND_DISPLAY", ""
+    if sys.platform == "linux" and not any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     ):
-        print("There is no display, so the window cannot open.", file=sys.stderr)
+        print(
+            "There is no display, so the window cannot open. These commands need none:\n\n"
+            '    lucebox generate --demo --prompt "Hello"    (from the checkout: ./start generate ...)\n'
+            "    lucebox bench --demo\n"
+            "    lucebox --help",
+            file=sys.stderr,
+        )
         return EXIT_NO_DISPLAY
     from app.main import main as run
 
     return run(arguments)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a wrong command line in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is, and leave with the usage code."""
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}. See {self.prog} --help.\n")
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
+    """The parser, and the names of all commands."""
+    parser = _Parser(
+        prog="lucebox",
+        usage="lucebox [FILE ...] [--demo] | lucebox COMMAND ...",
+        description="Large language models on this PC. Data goes to stdout, talk to stderr.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="lucebox"
+    )
+
+    def add(name: str, usage: str, summary: str, data: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            usage=f"lucebox {name} {usage}",
+            help=summary,
+            description=f"{summary} {data}",
+            allow_abbrev=False,
+        )
+        if usage.startswith("MODEL"):
+            command.add_argument("model", nargs="?", metavar="MODEL", help="a .gguf file")
+            command.add_argument("--demo", action="store_true", help="use the demo model")
+        if name != "version":
+            command.add_argument("-q", "--quiet", action="store_true", help="no talk on stderr")
+        return command
+
+    def add_json(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--json", action="store_true", help="write one JSON object")
+
+    command = add(
+        "generate",
+        "MODEL|--demo (--prompt TEXT | --ids IDS.json) [--chat] [--json] [options]",
+        "Write text.",
+        "stdout is the text as it comes; with --json one object: text, ids, finish_reason (stop or"
+        " length), stop, prompt_tokens, reused_tokens, completion_tokens, first_token_s,"
+        " prefill_tok_s, decode_tok_s, model.",
+    )
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prompt", metavar="TEXT", help='what to go on from; "-" reads stdin')
+    source.add_argument("--ids", metavar="IDS.json", help="a JSON list of token ids to go on from")
+    command.add_argument("--chat", action="store_true", help="the prompt is a chat message")
+    command.add_argument("--system", metavar="TEXT", help="system message, with --chat")
+    command.add_argument("--stop", action="append", metavar="TEXT", help="end at this text")
+    command.add_argument("--ignore-eos", action="store_true", help="do not end at the end token")
+    add_json(command)
+    add_settings(command, SamplingParams)
+    add_settings(command, EngineConfig, but=("max_concurrency",))
+
+    command = add(
+        "logits",
+        "MODEL|--demo --tokens-file IDS.json --out OUT.npy [options]",
+        "Write the scores of every token at every position.",
+        "Writes float32 (n, vocab) to OUT.npy; stdout stays empty.",
+    )
+    command.add_argument("--tokens-file", required=True, metavar="IDS.json", help="token ids")
+    command.add_argument("--out", required=True, metavar="OUT.npy", help="the file to write")
+    hidden = ("max_concurrency", "chat_template_file")
+    add_settings(command, EngineConfig, but=hidden, precision="exact")
+
+    command = add(
+        "tokenize",
+        "MODEL|--demo TEXT [--special] [--pieces]",
+        "Show the token ids of a text.",
+        "stdout is a JSON list of ids.",
+    )
+    command.add_argument("text", nargs="?", metavar="TEXT", help='the text; "-" reads stdin')
+    command.add_argument("--special", action="store_true", help="markers become control tokens")
+    command.add_argument("--pieces", action="store_true", help="a line for each token: id, piece")
+
+    command = add(
+        "render",
+        "MODEL|--demo --messages M.json [options]",
+        "Show what a chat becomes for the model.",
+        "M.json is a list of messages, or an object with the lists messages and tools;"
+        " stdout is the prompt.",
+    )
+    command.add_argument(
+        "--messages", required=True, metavar="M.json", help='messages as JSON; "-" reads stdin'
+    )
+    command.add_argument("--ids", action="store_true", help="write token ids, not text")
+    command.add_argument(
+        "--no-generation-prompt", action="store_true", help="leave out the start of the answer"
+    )
+    command.add_argument("--chat-template-file", metavar="TEXT", help="another jinja template")
+
+    command = add(
+        "perplexity",
+        "MODEL|--demo --file TEXT [--window TOKENS] [--json] [options]",
+        "Measure how well a model predicts a text.",
+        "stdout is the number; with --json one object: perplexity, nll, n_scored, n_tokens, window,"
+        " precision, model.",
+    )
+    command.add_argument("--file", required=True, metavar="TEXT", help='UTF-8 text; "-" is stdin')
+    command.add_argument(
+        "--window", type=int, default=512, metavar="TOKENS", help="tokens a window; default 512"
+    )
+    add_json(command)
+    add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file", "max_ctx"))
+
+    command = add(
+        "inspect",
+        "MODEL|--demo [--tensors] [--metadata] [--json]",
+        "List what a model file holds.",
+        "With --json one object: path, files, name, kind, problem, architecture, quant, parameters,"
+        " file_bytes, context, layers, types, tensors, metadata.",
+    )
+    command.add_argument("--tensors", action="store_true", help="list every tensor")
+    command.add_argument("--metadata", action="store_true", help="list the metadata")
+    add_json(command)
+
+    command = add(
+        "bench",
+        "MODEL|--demo [-p 512] [-n 128] [-r 3] [--json] [options]",
+        "Measure speed and memory.",
+        "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
+        " device, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s, first_token_s"
+        " (each with median and values), peak_memory_bytes, memory.",
+    )
+    command.add_argument("-p", type=int, default=512, metavar="N", help="prompt tokens, 512")
+    command.add_argument("-n", type=int, default=128, metavar="N", help="tokens to write, 128")
+    command.add_argument("-r", type=int, default=3, metavar="N", help="rounds, 3")
+    add_json(command)
+    add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file"))
+
+    command = add(
+        "devices",
+        "[--json]",
+        "List what a model can run on.",
+        "With --json one object: devices (id, kind, name, memory_total_bytes, memory_free_bytes,"
+        " cores), problem (why there is no graphics card to use, or null).",
+    )
+    add_json(command)
+    add("version", "", "Print the version.", "")
+    return parser, tuple(commands.choices)
+
+
+def _use_utf8(stream: IO[Any]) -> None:
+    """Write UTF-8 whatever the locale; what is not a character of it is written escaped."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure:
+        reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _log_file() -> Path:
+    return paths.log_dir() / "lucebox-cli.log"
+
+
+def _start_log() -> logging.Handler:
+    """Send warnings and tracebacks to a rotating file, which appears with the first of them."""
+    try:
+        paths.log_dir().mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = logging.handlers.RotatingFileHandler(
+            _log_file(), maxBytes=1 << 20, backupCount=2, encoding="utf-8", delay=True
+        )
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.getLogger().addHandler(handler)
+    return handler
 
 
 if __name__ == "__main__":

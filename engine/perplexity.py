@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from engine.errors import BadRequest, NumericError
 from engine.loading import LoadedModel
 
-WINDOW = 512
 _ROWS = 64
 
 
@@ -36,7 +35,7 @@ class Perplexity:
 def measure(
     model: LoadedModel,
     text: str,
-    window: int = WINDOW,
+    window: int,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Perplexity:
     """Score a text in windows that know nothing of each other; every token but a window's first counts.

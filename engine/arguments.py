@@ -1,0 +1,124 @@
+"""Command line flags for the settings of `engine.config`, and files that commands read."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import json
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+from engine.config import Info, settings_of
+from engine.errors import BadRequest
+
+_ENDLESS = 2**53
+
+
+def add_settings(
+    parser: argparse.ArgumentParser, cls: type, but: tuple[str, ...] = (), **defaults: str
+) -> None:
+    """Add a flag for every setting of a dataclass that has one; absent flags stay None.
+
+    `defaults` are what this command takes in place of the settings' own, for the help.
+    """
+    group = parser.add_argument_group(_spaced(cls.__name__))
+    hints = typing.get_type_hints(cls)
+    known = {field.name: field.default for field in dataclasses.fields(cls)} | defaults
+    for name, info in settings_of(cls).items():
+        if not info.flag or name in but:
+            continue
+        kind = _kind(hints[name])
+        group.add_argument(
+            info.flag,
+            dest=name,
+            type=str if issubclass(kind, enum.Enum) else kind,
+            choices=info.choices or None,
+            metavar=None if info.choices else _metavar(info, kind),
+            help=_help(info, known[name]),
+        )
+
+
+def chosen(args: argparse.Namespace, cls: type) -> dict[str, Any]:
+    """The settings of a dataclass that were given on the command line."""
+    hints = typing.get_type_hints(cls)
+    given = {name: getattr(args, name, None) for name in settings_of(cls)}
+    return {name: _kind(hints[name])(value) for name, value in given.items() if value is not None}
+
+
+def read_text(source: str) -> str:
+    """The text of a file, or of stdin for "-"; raises `BadRequest`."""
+    try:
+        if source == "-":
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        return Path(source).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadRequest(f"{source} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(
+            f"{_named(source)} is not UTF-8 text (byte {error.start:,}). Convert it to UTF-8."
+        ) from error
+
+
+def read_json(source: str) -> Any:
+    """The JSON value in a file or on stdin ("-"); raises `BadRequest`."""
+    try:
+        return json.loads(read_text(source))
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{_named(source)} is not JSON: {error}.") from error
+
+
+def read_ids(source: str) -> list[int]:
+    """A JSON list of token ids; raises `BadRequest`."""
+    found = read_json(source)
+    if not isinstance(found, list) or not all(type(item) is int for item in found):
+        raise BadRequest(f"{_named(source)}: expected a JSON list of token ids, such as [1, 2, 3].")
+    return found
+
+
+def read_messages(source: str) -> tuple[list[Any], list[Any] | None]:
+    """Chat messages and tools: a JSON list of messages, or an object with "messages" and "tools"."""
+    found = read_json(source)
+    if isinstance(found, list):
+        return found, None
+    messages = found.get("messages") if isinstance(found, dict) else None
+    tools = found.get("tools") if isinstance(found, dict) else None
+    if not isinstance(messages, list) or not isinstance(tools, (list, types.NoneType)):
+        raise BadRequest(
+            f'{_named(source)}: expected a JSON list of messages such as {{"role": "user", "content": '
+            '"Hello"}, or an object with the lists "messages" and "tools".'
+        )
+    return messages, tools
+
+
+def _named(source: str) -> str:
+    return "stdin" if source == "-" else source
+
+
+def _kind(hint: Any) -> Any:
+    """The type in a hint such as `int | None`."""
+    options = [t for t in typing.get_args(hint) if t is not types.NoneType]
+    return options[0] if options else hint
+
+
+def _help(info: Info, default: Any) -> str:
+    limits = ""
+    if info.low is not None and info.high is not None and info.high < _ENDLESS:
+        limits = f" {_number(info.low)} to {_number(info.high)}."
+    known = f" Default {default}." if default is not None else ""
+    return f"{info.help}{limits}{known}".replace("%", "%%")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
+def _metavar(info: Info, kind: type) -> str:
+    return info.unit.upper() if info.unit.isalpha() else "N" if kind is not str else "TEXT"
+
+
+def _spaced(name: str) -> str:
+    return {"EngineConfig": "engine", "SamplingParams": "sampling"}.get(name, name)

@@ -1,0 +1,369 @@
+"""What each command of `lucebox` does; `engine.cli` parses and reports."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine import bench as speed
+from engine import demo, paths
+from engine import perplexity as prediction
+from engine.arguments import chosen, read_ids, read_messages, read_text
+from engine.chat import ChatTemplate
+from engine.config import EngineConfig, Precision, SamplingParams
+from engine.describe import describe, show
+from engine.devices import devices as list_devices
+from engine.devices import gpus
+from engine.engine import Engine
+from engine.errors import BadRequest, EngineError
+from engine.follow import follow
+from engine.gguf import read_header
+from engine.loading import LoadedModel, load_model
+from engine.placement import size_text
+from engine.tokenizer import Tokenizer
+from engine.types import Finished, FinishReason, LoadProgress, ModelInfo, Request, TextDelta
+
+if TYPE_CHECKING:
+    from engine.cli import Console
+
+_PAGE = 64
+
+
+def generate(args: argparse.Namespace, console: Console) -> None:
+    """Write text after a prompt, ids or a chat message."""
+    if args.system is not None and not args.chat:
+        raise BadRequest("--system is a chat message; add --chat.")
+    if args.chat and args.ids is not None:
+        raise BadRequest("--chat needs --prompt; token ids are taken as they are.")
+    prompt = _given_text(args.prompt)
+    ids = read_ids(args.ids) if args.ids is not None else None
+    wanted = chosen(args, SamplingParams)
+    SamplingParams(**wanted)  # wrong values are told before the model is loaded
+    with serving(args, console, {"max_concurrency": 1}) as (engine, info):
+        sampling = replace(
+            info.sampling,
+            **wanted,
+            stop=tuple(args.stop or ()) or info.sampling.stop,
+            ignore_eos=args.ignore_eos,
+        )
+        request = Request(text=prompt, ids=ids, sampling=sampling)
+        if args.chat:
+            messages = [{"role": "system", "content": args.system}] if args.system else []
+            messages.append({"role": "user", "content": prompt or ""})
+            request = Request(messages=messages, sampling=sampling)
+        _write_answer(engine, request, info, args.json, console)
+
+
+def _write_answer(
+    engine: Engine, request: Request, info: ModelInfo, as_json: bool, console: Console
+) -> None:
+    text: list[str] = []
+    ids: list[int] = []
+    for event in follow(engine, request):
+        if isinstance(event, TextDelta):
+            text.append(event.text)
+            ids.extend(event.tokens)
+            if not as_json and event.text:
+                console.data(event.text, end="")
+        if isinstance(event, Finished):
+            end = event
+    usage = end.usage
+    if as_json:
+        _write_json(
+            {
+                "text": "".join(text),
+                "ids": ids,
+                "finish_reason": end.reason.value,
+                "stop": end.stop,
+                "prompt_tokens": usage.prompt_tokens,
+                "reused_tokens": usage.reused_tokens,
+                "completion_tokens": usage.completion_tokens,
+                "first_token_s": usage.first_token_s,
+                "prefill_tok_s": usage.prefill_rate,
+                "decode_tok_s": usage.decode_rate,
+                "model": info.name,
+            },
+            console,
+        )
+    elif sys.stdout.isatty():
+        console.data("")
+    rate = f", {usage.decode_rate:.1f} tok/s" if usage.decode_rate else ""
+    first = f", first after {usage.first_token_s:.2f} s" if usage.first_token_s else ""
+    cut = " The length limit ended it." if end.reason is FinishReason.LENGTH else ""
+    console.say(
+        f"[{usage.prompt_tokens} tokens read, {usage.completion_tokens} written{rate}{first}.{cut}]"
+    )
+
+
+def logits(args: argparse.Namespace, console: Console) -> None:
+    """Write float32 (n, vocab) of a list of ids to a .npy file, which appears when it is whole."""
+    ids = read_ids(args.tokens_file)
+    out = Path(args.out)
+    part = out.with_name(out.name + ".part")
+    config = {"precision": Precision.EXACT, "max_ctx": _whole_pages(len(ids))}
+    with loaded(args, console, config) as model:
+        try:
+            rows = np.lib.format.open_memmap(
+                part, mode="w+", dtype=np.float32, shape=(len(ids), model.info.vocab_size)
+            )
+            done = 0
+            for piece in model.logits(ids):
+                rows[done : done + len(piece)] = piece
+                done += len(piece)
+                console.progress(f"{done:,} of {len(ids):,} positions")
+            bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+            rows.flush()
+            del rows
+            part.replace(out)
+        except OSError as error:
+            raise EngineError(f"{out} cannot be written: {error.strerror or error}.") from error
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+    if bad.size:
+        console.say(f"{bad.size} positions hold NaN or infinity, the first is {bad[0]}.")
+    console.say(f"{out}: {len(ids):,} positions of {model.info.vocab_size:,} tokens.")
+
+
+def tokenize(args: argparse.Namespace, console: Console) -> None:
+    """Write the ids of a text."""
+    if args.demo and args.text is None:
+        args.text, args.model = args.model, None
+    if args.text is None:
+        raise BadRequest('The text is missing: lucebox tokenize MODEL TEXT, or "-" for stdin.')
+    text = _given_text(args.text) or ""
+    tokenizer = _tokenizer(_model_path(args, console), console)
+    ids = tokenizer.encode(text, special=args.special)
+    if not args.pieces:
+        console.data(json.dumps(ids))
+        return
+    for token in ids:
+        console.data(f"{token}\t{json.dumps(tokenizer.token_text(token), ensure_ascii=False)}")
+
+
+def render(args: argparse.Namespace, console: Console) -> None:
+    """Write the prompt that messages become."""
+    messages, tools = read_messages(args.messages)
+    file = args.chat_template_file
+    override = read_text(file) if file is not None else None
+    meta = read_header(_model_path(args, console)).meta
+    tokenizer = Tokenizer.from_gguf(meta)
+    template = ChatTemplate.from_gguf(meta, tokenizer, override)
+    if not template.exists:
+        console.say("The file has no chat template; a common one is used.")
+    prompt = not args.no_generation_prompt
+    if args.ids:
+        console.data(json.dumps(template.encode(messages, tools, prompt)))
+    else:
+        console.data(template.render(messages, tools, prompt), end="")
+
+
+def perplexity(args: argparse.Namespace, console: Console) -> None:
+    """Write the perplexity of a text."""
+    if args.window < 3:
+        raise BadRequest(f"--window: found {args.window}, expected at least 3.")
+    text = read_text(args.file)
+    with loaded(args, console, {"max_ctx": _whole_pages(args.window)}) as model:
+        found = prediction.measure(
+            model, text, args.window, lambda done, n: console.progress(f"{done:,} of {n:,} tokens")
+        )
+    precision = model.config.precision.value
+    if args.json:
+        facts = {
+            "perplexity": found.value if math.isfinite(found.value) else None,
+            "nll": found.nll,
+            "n_scored": found.n_scored,
+            "n_tokens": found.n_tokens,
+            "window": found.window,
+            "precision": precision,
+            "model": model.info.name,
+        }
+        _write_json(facts, console)
+    else:
+        console.data(f"{found.value:.4f}")
+    console.say(
+        f"[{found.n_scored:,} of {found.n_tokens:,} tokens scored in windows of {found.window},"
+        f" precision {precision}]"
+    )
+
+
+def inspect(args: argparse.Namespace, console: Console) -> None:
+    """List what a model file holds, without reading its weights."""
+    facts = describe(_model_path(args, console))
+    if args.json:
+        _write_json(facts, console)
+    else:
+        console.data(show(facts, tensors=args.tensors, metadata=args.metadata))
+
+
+def bench(args: argparse.Namespace, console: Console) -> None:
+    """Measure prefill, decode, first token and memory."""
+    for flag, low in (("p", 0), ("n", 0), ("r", 1)):
+        if getattr(args, flag) < low:
+            raise BadRequest(f"-{flag}: found {getattr(args, flag)}, expected at least {low}.")
+    longest = max(args.p, args.n + 1) + 1
+    config = {"max_concurrency": 1, "max_ctx": _whole_pages(longest)}
+    with serving(args, console, config) as (engine, info):
+        report = speed.measure(
+            engine, args.p, args.n, args.r, lambda n: console.progress(f"round {n} of {args.r}")
+        )
+        memory = {part.title: part.bytes for part in engine.metrics().memory}
+    settings = EngineConfig(**chosen(args, EngineConfig))
+    device = list_devices()[0]
+    threads = settings.threads or device.cores
+    if args.json:
+        facts = {
+            "model": info.name,
+            "architecture": info.architecture,
+            "quant": info.quant,
+            "device": settings.device,
+            "threads": threads,
+            "precision": settings.precision.value,
+            "n_prompt": report.n_prompt,
+            "n_decode": report.n_decode,
+            "prefill_tok_s": report.prefill.facts(),
+            "decode_tok_s": report.decode.facts(),
+            "first_token_s": report.first_token.facts(),
+            "peak_memory_bytes": report.peak_memory,
+            "memory": memory,
+        }
+        _write_json(facts, console)
+        return
+    console.data(f"{info.name} ({info.architecture}, {info.quant}, {size_text(info.file_bytes)})")
+    console.data(f"{device.name}, {threads} threads, {settings.precision.value}")
+    if args.p:
+        console.data(_figure(f"prefill {args.p}", report.prefill, "tok/s"))
+    if args.n:
+        console.data(_figure(f"decode {args.n}", report.decode, "tok/s"))
+    if args.p:
+        console.data(_figure("first token", report.first_token, "s"))
+    console.data(f"{'peak memory':<14}{size_text(report.peak_memory):>12}")
+
+
+def _figure(title: str, series: speed.Series, unit: str) -> str:
+    low, high = min(series.values), max(series.values)
+    digits = 3 if unit == "s" else 1
+    spread = f"  ({low:.{digits}f} to {high:.{digits}f})" if len(series.values) > 1 else ""
+    return f"{title:<14}{series.median:>12,.{digits}f} {unit}{spread}"
+
+
+def devices(args: argparse.Namespace, console: Console) -> None:
+    """List the processor and the graphics cards, and say why there are none."""
+    found, problem = list_devices(), gpus()[1]
+    if args.json:
+        facts = [
+            {
+                "id": device.id,
+                "kind": device.kind,
+                "name": device.name,
+                "memory_total_bytes": device.memory_total,
+                "memory_free_bytes": device.memory_free,
+                "cores": device.cores,
+            }
+            for device in found
+        ]
+        _write_json({"devices": facts, "problem": problem}, console)
+    else:
+        for device in found:
+            memory = f"{size_text(device.memory_free)} of {size_text(device.memory_total)} free"
+            cores = f", {device.cores} cores" if device.cores else ""
+            console.data(f"{device.id:<8}{device.name}, {memory}{cores}")
+    if problem:
+        console.say(problem)
+
+
+@contextlib.contextmanager
+def serving(
+    args: argparse.Namespace, console: Console, config: dict[str, Any] | None = None
+) -> Iterator[tuple[Engine, ModelInfo]]:
+    """An engine with the model of the arguments, served by a thread; `config` yields to the flags."""
+    settings = EngineConfig(**{**(config or {}), **chosen(args, EngineConfig)})
+    path = _model_path(args, console)
+    engine = Engine()
+    engine.start()
+    try:
+        info = engine.load(path, settings, _loading(console))
+        _say_loaded(info, console)
+        yield engine, info
+    finally:
+        engine.close()
+
+
+@contextlib.contextmanager
+def loaded(
+    args: argparse.Namespace, console: Console, config: dict[str, Any]
+) -> Iterator[LoadedModel]:
+    """A model for one sequence at a time; `config` yields to the flags."""
+    settings = EngineConfig(max_concurrency=1, **{**config, **chosen(args, EngineConfig)})
+    model = load_model(_model_path(args, console), settings, _loading(console))
+    try:
+        _say_loaded(model.info, console)
+        yield model
+    finally:
+        model.close()
+
+
+def _loading(console: Console) -> Any:
+    def show_progress(progress: LoadProgress) -> None:
+        share = progress.done * 100 // progress.total if progress.total else 100
+        console.progress(f"Loading: {progress.stage}, {share} %")
+
+    return show_progress
+
+
+def _say_loaded(info: ModelInfo, console: Console) -> None:
+    console.clear()
+    for warning in info.warnings:
+        console.say(f"Note: {warning}")
+
+
+def _model_path(args: argparse.Namespace, console: Console) -> Path:
+    """The model file of the arguments; the demo model is installed when it is asked for and missing."""
+    if args.demo == (args.model is not None):
+        raise BadRequest("Give one model: the path of a .gguf file, or --demo for the demo model.")
+    if not args.demo:
+        return Path(args.model)
+    if (path := demo.path()) is not None:
+        return path
+    console.say(f"Installing the demo model in {paths.data_dir()}.")
+    return demo.install(lambda done, total: console.progress(f"{done * 100 // total} %"))
+
+
+def _tokenizer(path: Path, console: Console) -> Tokenizer:
+    tokenizer = Tokenizer.from_gguf(read_header(path).meta)
+    for warning in tokenizer.warnings:
+        console.say(f"Note: {warning}")
+    return tokenizer
+
+
+def _given_text(text: str | None) -> str | None:
+    """A text argument; "-" is stdin. Bytes that were no UTF-8 on the command line are refused."""
+    if text is None:
+        return None
+    text = read_text("-") if text == "-" else text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRequest(
+            f"The text is not UTF-8 at character {error.start:,}. Put it in a UTF-8 file and give "
+            '"-" with that file on stdin.'
+        ) from error
+    return text
+
+
+def _whole_pages(n: int) -> int:
+    """`n` tokens rounded up to whole pages."""
+    return max(_PAGE, -(-n // _PAGE) * _PAGE)
+
+
+def _write_json(facts: dict[str, Any], console: Console) -> None:
+    console.data(json.dumps(facts, ensure_ascii=False, allow_nan=False))
