@@ -83,6 +83,7 @@ class EngineController(QObject):
         self._next_failed_id = -1
         self._viewers: weakref.WeakSet[QWidget] = weakref.WeakSet()
         self._closing = False
+        self.usual_config: Callable[[], EngineConfig] = EngineConfig
 
         self._worker = EngineWorker(factory)
         self._thread = QThread()
@@ -135,7 +136,7 @@ class EngineController(QObject):
         if self._closing:
             return
         self.start()
-        load = _Load(Path(path), config or EngineConfig())
+        load = _Load(Path(path), config or self.usual_config())
         if self._load is not None:
             self._load.cancel.set()
             self._next_load = load

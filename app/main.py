@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import os
 import signal
 import socket
 import sys
 import tempfile
-import time
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Slot
+from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -24,7 +25,7 @@ from app.crash import Watch
 from app.i18n import Language
 from app.instance import Instance
 from app.page import Services
-from app.settings import load_settings
+from app.settings import load_engine_config, load_settings
 from app.theme import theme
 from engine import paths
 from engine.types import ModelInfo
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 # Together with the pages' saving this stays below the 5 s that closing may take.
 SHUTDOWN_MS = 4000
+HEAVY = ("app.models.library", "app.chat.page", "app.drop", "app.settings_page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ def parse(argv: Sequence[str]) -> Wanted:
 class Application(QObject):
     """Puts the parts together and runs them."""
 
+    _imported = Signal()
+
     def __init__(self, app: QApplication, watch: Watch, instance: Instance, wanted: Wanted) -> None:
         super().__init__(app)
         self._app = app
@@ -67,10 +71,12 @@ class Application(QObject):
         self._settings.changed.connect(self._apply_settings)
         self._settings.save_failed.connect(self._on_save_failed)
         self._controller = EngineController(parent=self)
+        self._controller.usual_config = load_engine_config
         self._controller.model_changed.connect(self._on_model)
         self._services = Services(
             self._controller, self._settings, chat_store=paths.data_dir() / "chats.sqlite"
         )
+        self._imported.connect(self._on_imported)
         watch.failed.connect(self._on_error, Qt.ConnectionType.QueuedConnection)
         instance.called.connect(self._on_called)
 
@@ -81,10 +87,11 @@ class Application(QObject):
         self._window = MainWindow(self._services)
         self._window.painted.connect(self._on_painted)
         self._window.closing.connect(self._on_closing)
-        wake = _close_on_signals(self._window, self)
+        signals = _Signals(self)
+        signals.came.connect(self._window.close)
         self._window.show()
         code = self._app.exec()
-        wake.close()
+        signals.end()
         if not self._ended:
             # The engine hangs in native code; everything is saved, and waiting would not end.
             logging.shutdown()
@@ -95,6 +102,19 @@ class Application(QObject):
 
     @Slot()
     def _on_painted(self) -> None:
+        log.info("The window is on the screen.")
+        # On a thread of its own, so that the window answers meanwhile.
+        threading.Thread(target=self._import_pages, name="import", daemon=True).start()
+
+    def _import_pages(self) -> None:
+        try:
+            for name in HEAVY:
+                importlib.import_module(name)
+        finally:
+            self._imported.emit()
+
+    @Slot()
+    def _on_imported(self) -> None:
         from app.models.library import Library
 
         self._services.library = Library(
@@ -105,7 +125,7 @@ class Application(QObject):
 
     @Slot()
     def _begin(self) -> None:
-        _log_start_time()
+        log.info("The first page is built.")
         self._controller.start()
         self._open_first()
         self._report_start()
@@ -185,20 +205,42 @@ class Application(QObject):
         self._window.hide()
         self._ended = self._controller.shutdown(SHUTDOWN_MS)
         self._settings.flush()
+        self._app.quit()
 
 
-def _close_on_signals(window: QObject, parent: QObject) -> socket.socket:
-    """Close the window when the system or a terminal ends the process, so that all is saved."""
-    read, write = socket.socketpair()
-    for end in (read, write):
-        end.setblocking(False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(write.fileno(), warn_on_full_buffer=False)
-    notifier = QSocketNotifier(read.fileno(), QSocketNotifier.Type.Read, parent)
-    notifier.activated.connect(window.close)  # type: ignore[attr-defined]
-    notifier.destroyed.connect(read.close)
-    return write
+class _Signals(QObject):
+    """Tells Qt when the system or a terminal ends the process, so that all is saved first.
+
+    Signals:
+        came: SIGINT or SIGTERM came.
+    """
+
+    came = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._read, self._write = socket.socketpair()
+        for end in (self._read, self._write):
+            end.setblocking(False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._write.fileno(), warn_on_full_buffer=False)
+        self._notifier = QSocketNotifier(self._read.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(self._on_byte)
+
+    def end(self) -> None:
+        """Give the signals back."""
+        self._notifier.setEnabled(False)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        self._read.close()
+        self._write.close()
+
+    @Slot()
+    def _on_byte(self) -> None:
+        self._read.recv(64)
+        self.came.emit()
 
 
 def _not_writable(folder: Path) -> str | None:
@@ -209,13 +251,6 @@ def _not_writable(folder: Path) -> str | None:
             return None
     except OSError as error:
         return f"{folder}: {error.strerror}"
-
-
-def _log_start_time() -> None:
-    import psutil
-
-    seconds = time.time() - psutil.Process().create_time()
-    log.info("The window was on the screen %.2f s after the process began.", seconds)
 
 
 def make_application(argv: Sequence[str]) -> QApplication:

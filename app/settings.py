@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 from typing import Any
 
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
 
 from engine import paths
-from engine.config import AppSettings
+from engine.config import AppSettings, EngineConfig, Precision, settings_of
+from engine.errors import EngineError
 
 log = logging.getLogger(__name__)
 
@@ -81,3 +83,29 @@ def window_state() -> QSettings:
     """Where sizes and places of the window are kept; losing it loses nothing else."""
     file = paths.settings_file().with_name("window.ini")
     return QSettings(str(file), QSettings.Format.IniFormat)
+
+
+def load_engine_config() -> EngineConfig:
+    """How models run where nobody says otherwise: the user's choices, defaults where one is not sound."""
+    state = window_state()
+    config = EngineConfig()
+    for name in settings_of(EngineConfig):
+        text = state.value(f"run/{name}")
+        if isinstance(text, str):
+            try:
+                config = dataclasses.replace(config, **{name: json.loads(text)})
+            except (ValueError, TypeError, EngineError):
+                log.warning("The setting %s cannot be used: %s", name, text)
+    return dataclasses.replace(config, precision=Precision(config.precision))
+
+
+def save_engine_config(config: EngineConfig) -> None:
+    """Remember what differs from the defaults."""
+    state = window_state()
+    usual = EngineConfig()
+    for name in settings_of(EngineConfig):
+        value = getattr(config, name)
+        if value == getattr(usual, name):
+            state.remove(f"run/{name}")
+        else:
+            state.setValue(f"run/{name}", json.dumps(value))

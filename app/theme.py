@@ -18,13 +18,14 @@ from PySide6.QtGui import (
     QPixmap,
 )
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton, QWidget
 
 from app.files import resource
 
 FontName = Literal["micro", "small", "ui", "body", "lead", "title", "hero", "mono"]
 Weight = Literal["regular", "medium", "semibold"]
 
+_ICON_GAP = 4
 _PROPERTY = "lucebox.theme"
 # Panes keep their width when the text grows, so that they leave room for each other.
 _FIXED = frozenset(
@@ -57,7 +58,7 @@ class Theme(QObject):
         self._choice = "system"
         self._scale = 1.0
         self._colors: dict[str, QColor] = {}
-        self._icons: dict[tuple[str, str, int], QIcon] = {}
+        self._icons: dict[tuple[str, str, int, int], QIcon] = {}
         self._svg: dict[str, str] = {}
         self.dark = False
         app.setStyle("Fusion")
@@ -115,9 +116,9 @@ class Theme(QObject):
             font.setStyleHint(QFont.StyleHint.Monospace)
         return font
 
-    def icon(self, name: str, color: str = "text.muted", size: int = 20) -> QIcon:
+    def icon(self, name: str, color: str = "text.muted", size: int = 20, gap: int = 0) -> QIcon:
         """An icon of `resources/icons`, painted in a token's colour; greyed where disabled."""
-        key = (name, color, size)
+        key = (name, color, size, gap)
         if key not in self._icons:
             icon = QIcon()
             for mode, token in (
@@ -127,21 +128,26 @@ class Theme(QObject):
                 (QIcon.Mode.Disabled, "text.disabled"),
             ):
                 for ratio in {1.0, 2.0, QGuiApplication.primaryScreen().devicePixelRatio()}:
-                    icon.addPixmap(self.pixmap(name, token, size, ratio), mode)
+                    icon.addPixmap(self.pixmap(name, token, size, ratio, gap), mode)
             self._icons[key] = icon
         return self._icons[key]
 
     def pixmap(
-        self, name: str, color: str = "text.muted", size: int = 20, ratio: float = 1.0
+        self,
+        name: str,
+        color: str = "text.muted",
+        size: int = 20,
+        ratio: float = 1.0,
+        gap: int = 0,
     ) -> QPixmap:
-        """One picture of an icon, `size` px square on a screen of the given pixel ratio."""
+        """One picture of an icon, `size` px square on a screen of the given pixel ratio; `gap` is room at the right."""
         if name not in self._svg:
             self._svg[name] = resource("icons", f"{name}.svg").read_text(encoding="utf-8")
         # Qt paints currentColor black, and a smaller icon keeps the stroke of 1.5 px.
         svg = self._svg[name].replace("currentColor", self.color(color).name())
         svg = svg.replace('stroke-width="1.5"', f'stroke-width="{1.5 * 20 / max(size, 1):.4g}"')
         edge = round(size * ratio)
-        pixmap = QPixmap(edge, edge)
+        pixmap = QPixmap(edge + round(gap * ratio), edge)
         pixmap.fill(Qt.GlobalColor.transparent)
         painter = QPainter(pixmap)
         QSvgRenderer(QByteArray(svg.encode())).render(painter, QRectF(0, 0, edge, edge))
@@ -154,8 +160,10 @@ class Theme(QObject):
     ) -> None:
         """Give a button an icon that follows the theme."""
         button.setProperty("tint", [name, color, size])
-        button.setIcon(self.icon(name, color, size))
-        button.setIconSize(QSize(size, size))
+        # Beside a word the icon brings its own gap: Qt's is too narrow and cannot be set.
+        gap = _ICON_GAP if isinstance(button, QPushButton) and button.text() else 0
+        button.setIcon(self.icon(name, color, size, gap))
+        button.setIconSize(QSize(size + gap, size))
 
     def _families(self, kind: str) -> list[str]:
         role = (

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -280,17 +280,19 @@ class MainWindow(QMainWindow):
 
     # Coming and going
 
-    def event(self, event: QEvent) -> bool:
-        handled = super().event(event)
-        if event.type() == QEvent.Type.Paint and not self._seen:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Expose, QEvent.Type.Paint) and not self._seen:
             self._seen = True
-            # After the picture went to the screen, not before.
+            watched.removeEventFilter(self)
+            # The picture is painted while this event is handled, so it is there after it.
             QTimer.singleShot(0, self.painted.emit)
-        return handled
+        return False
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.ring.watch()
+        if not self._seen:
+            self.windowHandle().installEventFilter(self)
 
     def _restore(self) -> None:
         state = window_state()
