@@ -91,9 +91,6 @@ DEFAULT = Rule(
 )
 """What files get that name no pre-tokenizer, or one that this version does not know."""
 
-GEMMA4 = Rule((_LINES,), add_bos=True)
-"""Merges over whole lines, on text whose spaces are U+2581; byte fallback instead of a byte alphabet."""
-
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "default": DEFAULT,
@@ -162,7 +159,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("bloom", "gpt3-finnish", "poro-chat"), Rule((_NOT_SENTENCE_MARKS,))),
         "viking": Rule((_NOT_SENTENCE_MARKS, r"\p{N}")),
         "superbpe": Rule((r"\p{N}+", r"(?=(\d{3})+(?!\d))")),
-        "gemma4": GEMMA4,
     }
 )
 """By the name that GGUF files carry."""

@@ -18,7 +18,7 @@ from tokenizers import models, pre_tokenizers
 from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import meta_array, meta_bool, meta_int, meta_str
 from engine.markers import Markers
-from engine.pretokenizers import DEFAULT, GEMMA4, RULES, Rule
+from engine.pretokenizers import DEFAULT, RULES, Rule
 from engine.sentencepiece import SPACE, GreedyMerges
 
 _KEY = "tokenizer.ggml."
@@ -249,21 +249,22 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
     types = list(meta_array(meta, _KEY + "token_type", int, normal, len(tokens)))
     warnings: list[str] = []
     bos, ends = _ends(meta, tokens, types, warnings)
-    rule = DEFAULT
+    add_bos = True
     byte_of: Mapping[str, int] | None = None
     if model == "llama":
         encoder: _Encoder = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
-        rule = GEMMA4
         encoder = _spaced_merges(meta, tokens, types)
     else:
         rule = _rule(meta, warnings)
+        add_bos = rule.add_bos
         byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
         encoder = _byte_level(meta, tokens, types, rule)
-    add_bos = meta_bool(meta, _KEY + "add_bos_token", model == "llama" or rule.add_bos)
+    # Some of Gemma 4's files wrongly say false.
+    add_bos = meta_bool(meta, _KEY + "add_bos_token", add_bos) or model == "gemma4"
     return Tokenizer(
         tokens, types, encoder, byte_of, bos_id=bos, end_ids=ends,
-        add_bos=add_bos or model == "gemma4",  # some of its files wrongly say false
+        add_bos=add_bos,
         strip_first_space=model == "llama" and meta_bool(meta, _KEY + "add_space_prefix", True),
         warnings=tuple(warnings),
     )  # fmt: skip
@@ -379,21 +380,24 @@ def _byte_level(
 
 
 def _spaced_merges(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
-    """Merges on plain text whose spaces are written as `SPACE`, with byte fallback."""
+    """Merges on plain text whose spaces are written as `SPACE`, line by line, with byte fallback."""
     unknown = _special_id(meta, "unknown_token_id", len(tokens))
     engine = _byte_pairs(
         meta, tokens, byte_fallback=True, fuse_unk=True,
         unk_token=None if unknown is None else tokens[unknown],
     )  # fmt: skip
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in GEMMA4.patterns]
-    )
-    # Runs of line ends are tokens that no merges make.
-    lines = {text: token for token, text in enumerate(tokens) if not text.strip("\n")}
-    visible = Markers(lines | _visible(tokens, types))
+    visible = Markers(_visible(tokens, types))
+    # Merges need not make every run of line ends that is a token.
+    runs = {text: token for token, text in enumerate(tokens) if not text.strip("\n")}
 
     def merge(text: str) -> list[int]:
-        return engine.encode(text.replace(" ", SPACE), add_special_tokens=False).ids
+        ids: list[int] = []
+        for line in re.findall(r"\n+|[^\n]+", text.replace(" ", SPACE)):
+            if line in runs:
+                ids.append(runs[line])
+            else:
+                ids += engine.encode(line, add_special_tokens=False).ids
+        return ids
 
     return lambda text, first: visible.encode(text, merge)
 
