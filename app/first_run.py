@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -24,10 +25,13 @@ from app.models.words import rate_text, source_text, verdict_style, verdict_text
 from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Hairline, button, gigabytes, label
+from app.widgets.basic import LabelKind
 
 _COLUMN = 696
 _TOP = 40
 _ROWS = 3
+_TITLE = 1.2  # The only page whose title is a greeting.
+_NAME, _SOURCE, _FITS, _SPEED = 220, 100, 72, 132
 _INSET = 12
 
 
@@ -79,15 +83,16 @@ class FirstRunPage(Page):
 
     def _build(self) -> None:
         inner = QWidget()
-        inner.setFixedWidth(_COLUMN)
+        inner.setMaximumWidth(_COLUMN)
         column = QVBoxLayout(inner)
         column.setContentsMargins(0, _TOP - _INSET, 0, 24)
         column.setSpacing(0)
-        title = label(self.tr("Choose a model and start talking"), "title")
-        title.setProperty("large", True)
+        self._title = label(self.tr("Choose a model and start talking"))
+        self._on_theme()
+        theme().changed.connect(self._on_theme)
         column.addWidget(self.hardware)
         column.addSpacing(32)
-        column.addWidget(title)
+        column.addWidget(self._title)
         column.addSpacing(theme().space(2))
         column.addWidget(label(self.tr("It runs on this PC. Nothing you type leaves it."), "muted"))
         column.addSpacing(24)
@@ -108,9 +113,9 @@ class FirstRunPage(Page):
         body = QWidget()
         body.setProperty("scroll", True)
         middle = QHBoxLayout(body)
-        middle.setContentsMargins(0, 0, 0, 0)
+        middle.setContentsMargins(theme().space(3), 0, theme().space(3), 0)
         middle.addStretch(1)
-        middle.addWidget(inner)
+        middle.addWidget(inner, 100)
         middle.addStretch(1)
         scroll.setWidget(body)
         whole = QVBoxLayout(self)
@@ -169,6 +174,12 @@ class FirstRunPage(Page):
             getattr(task, ended).connect(self._update_enabled)
 
     @Slot()
+    def _on_theme(self) -> None:
+        font = theme().font("title", "semibold")
+        font.setPixelSize(round(font.pixelSize() * _TITLE))
+        self._title.setFont(font)
+
+    @Slot()
     def _update_enabled(self) -> None:
         task = opener_of(self.services).task
         busy = self.services.controller.state == "loading" or (task is not None and task.running)
@@ -200,7 +211,7 @@ class _FoundList(QWidget):
         column.addLayout(head)
         column.addWidget(card)
         self._card = card
-        self._shown: list[Item] = []
+        self._shown: tuple[list[Item], dict[str, int]] = ([], {})
         for signal in (
             self._library.changed,
             self._library.removed,
@@ -220,11 +231,17 @@ class _FoundList(QWidget):
             if scanning
             else self.tr("Used where they are, nothing is copied")
         )
-        if found == self._shown:
+        counts: dict[str, int] = {}
+        for item in found:
+            source = source_text(item.entry.source)
+            counts[source] = counts.get(source, 0) + 1
+        # Rows are made anew only when they change, so that the focus stays on its button.
+        if (found[:_ROWS], counts) == self._shown:
             return
-        self._shown = found
+        self._shown = (found[:_ROWS], counts)
         while (old := self._rows.takeAt(0)) is not None:
             if (widget := old.widget()) is not None:
+                widget.hide()
                 widget.deleteLater()
         for item in found[:_ROWS]:
             if self._rows.count():
@@ -232,26 +249,29 @@ class _FoundList(QWidget):
             self._rows.addWidget(self._row(item))
         if len(found) > _ROWS:
             self._rows.addWidget(Hairline())
-            self._rows.addWidget(self._more(len(found) - _ROWS))
+            self._rows.addWidget(self._more(len(found) - _ROWS, counts))
 
     def _row(self, item: Item) -> QWidget:
         row = QWidget()
         row.setFixedHeight(theme().size("rowTall"))
         across = QHBoxLayout(row)
         across.setContentsMargins(16, 0, 8, 0)
-        name = label(f"{item.title} {item.entry.quant}".strip(), "section")
-        across.addWidget(name, 3)
-        across.addWidget(label(source_text(item.entry.source), "muted"), 2)
+        name = _cell("", "section")
+        text = f"{item.title} {item.entry.quant}".strip()
+        room = name.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, _NAME)
+        name.setText(room)
+        name.setToolTip(str(item.entry.path))
+        across.addWidget(name, _NAME)
+        across.addWidget(_cell(source_text(item.entry.source), "muted"), _SOURCE)
         if item.estimate is not None:
             icon, color = verdict_style(item.estimate)
             picture = QLabel()
             picture.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
-            word = label(verdict_text(item.estimate), color.rpartition(".")[2])  # type: ignore[arg-type]
             across.addWidget(picture)
-            across.addWidget(word, 1)
+            across.addWidget(_cell(verdict_text(item.estimate), color.rpartition(".")[2]), _FITS)
         rate = item.record.decode_rate
         measured = self.tr("{n} tok/s, measured").format(n=rate_text(rate)) if rate else ""
-        across.addWidget(label(measured or gigabytes(item.entry.size), "muted"), 2)
+        across.addWidget(_cell(measured or gigabytes(item.entry.size), "muted"), _SPEED)
         chat = button(self.tr("Chat now"), icon="chat")
         chat.setAccessibleName(self.tr("Chat now with {name}").format(name=item.title))
         chat.clicked.connect(
@@ -260,7 +280,7 @@ class _FoundList(QWidget):
         across.addWidget(chat)
         return row
 
-    def _more(self, n: int) -> QWidget:
+    def _more(self, n: int, counts: dict[str, int]) -> QWidget:
         row = QWidget()
         across = QHBoxLayout(row)
         across.setContentsMargins(8, 4, 16, 4)
@@ -268,9 +288,12 @@ class _FoundList(QWidget):
         more.clicked.connect(lambda: self._services.navigate("models"))
         across.addWidget(more)
         across.addStretch(1)
-        counts: dict[str, int] = {}
-        for item in self._shown:
-            source = source_text(item.entry.source)
-            counts[source] = counts.get(source, 0) + 1
         across.addWidget(label(", ".join(f"{s} {c}" for s, c in counts.items()), "small"))
         return row
+
+
+def _cell(text: str, kind: LabelKind) -> QLabel:
+    """A cell of the found list that gives way where the window is narrow."""
+    cell = label(text, kind)
+    cell.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    return cell

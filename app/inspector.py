@@ -7,7 +7,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
 from app.live.speed import SpeedPanel
-from app.models.words import NONE_YET, rate_text
+from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
 from app.theme import theme
 from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, gigabytes, label
@@ -50,15 +50,20 @@ class Inspector(QWidget):
         controller.model_changed.connect(self._on_model)
         self._show(controller.metrics)
 
+    def text(self) -> str:
+        """All that the pane says, line by line."""
+        shown = (x for x in self.findChildren(QLabel) if x.isVisibleTo(self))
+        return "\n".join(x.text() for x in shown if x.text())
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.speed.begin(self._services.controller.metrics)
         self._show(self._services.controller.metrics)
 
     def _build(self) -> None:
-        body = QWidget()
-        body.setProperty("scroll", True)
-        column = QVBoxLayout(body)
+        self.body = QWidget()
+        self.body.setProperty("scroll", True)
+        column = QVBoxLayout(self.body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         self._add(column, self.speed)
@@ -70,7 +75,7 @@ class Inspector(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(body)
+        scroll.setWidget(self.body)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(scroll)
@@ -139,12 +144,14 @@ class Inspector(QWidget):
             self.tr("{running} running, {queued} waiting").format(
                 running=metrics.running, queued=metrics.queued
             )
+            if metrics.running or metrics.queued
+            else self.tr("none")
         )
         self._show_memory(metrics)
         self._show_context(metrics)
 
     def _show_memory(self, metrics: Metrics) -> None:
-        parts = metrics.memory
+        parts = memory_parts(metrics.memory, short=True)
         total = sum(p.bytes for p in parts)
         used = total - sum(p.bytes for p in parts if p.kind in ("free", "reserve"))
         self._memory_total.setText(
@@ -167,7 +174,7 @@ class Inspector(QWidget):
         self._context_bar.setValue(round(1000 * used / most) if most else 0)
         self._context_bar.setAccessibleDescription(self._context.text())
         self._context_note.setText(
-            self.tr("%n token(s) reused from the last turn", None, metrics.reused_tokens)
+            self.tr("%Ln token(s) reused from the last turn", None, metrics.reused_tokens)
             if metrics.reused_tokens
             else ""
         )

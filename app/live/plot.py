@@ -42,10 +42,14 @@ class RatePlot(QWidget):
         super().__init__(parent)
         self._top = 0.0
         self._plot = pg.PlotWidget(parent=self, background=None)
-        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for part in (self._plot, self._plot.viewport()):
+            part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._plot.setMouseEnabled(x=False, y=False)
         self._plot.setMenuEnabled(False)
         self._plot.hideButtons()
+        self._plot.setStyleSheet("background: transparent")
+        self._plot.setMinimumSize(0, 0)
+        self._plot.plotItem.layout.setContentsMargins(0, 6, 0, 6)
         self._plot.setFrameShape(pg.QtWidgets.QFrame.Shape.NoFrame)
         self._plot.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._plot.setXRange(-SPAN_S, 0, padding=0)

@@ -38,10 +38,15 @@ class SpeedPanel(QWidget):
         self._sentence = label("", "small", wrap=True)
         self._place = QVBoxLayout()
         self._build()
-        self._quiet = QTimer(self, singleShot=True, interval=theme().motion("staleAfter"))
-        self._quiet.timeout.connect(self._on_quiet)
+        self.quiet_timer = QTimer(self, singleShot=True, interval=theme().motion("staleAfter"))
+        self.quiet_timer.timeout.connect(self._on_quiet)
         theme().changed.connect(self._recolor)
         self._say(Metrics())
+
+    @property
+    def plot(self) -> QWidget | None:
+        """The plot, once it was shown."""
+        return self._plot
 
     @property
     def paused(self) -> bool:
@@ -67,7 +72,7 @@ class SpeedPanel(QWidget):
         self._set_stale(False)
         self._say(metrics)
         self._draw(now)
-        self._quiet.start()
+        self.quiet_timer.start()
 
     def reset(self, metrics: Metrics) -> None:
         """Begin anew, as for another model."""
@@ -76,7 +81,7 @@ class SpeedPanel(QWidget):
             self._history.clear()
             self._history.begin(metrics)
             self._draw(time.monotonic())
-        self._quiet.stop()
+        self.quiet_timer.stop()
         self._set_stale(False)
         self._say(metrics)
 

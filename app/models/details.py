@@ -62,7 +62,7 @@ class Details(QWidget):
         self._item = item
         self.setWindowTitle(item.title if item else self.tr("No model chosen"))
         self.header_tools.setText(item.entry.quant if item and item.entry.quant else "")
-        self._chat.setVisible(item is not None and item.group is Group.CHAT)
+        self._top.setVisible(item is not None and item.group is Group.CHAT)
         self._foot.setVisible(item is not None)
         body = QWidget()
         body.setProperty("scroll", True)
@@ -75,8 +75,8 @@ class Details(QWidget):
         self._scroll.setWidget(body)
 
     def _build(self) -> None:
-        top = QWidget()
-        row = QHBoxLayout(top)
+        self._top = QWidget()
+        row = QHBoxLayout(self._top)
         row.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, 0)
         row.addWidget(self._chat)
         row.addStretch(1)
@@ -94,7 +94,7 @@ class Details(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(top)
+        column.addWidget(self._top)
         column.addWidget(self._scroll, 1)
         column.addWidget(self._foot)
 
@@ -127,10 +127,10 @@ class Details(QWidget):
     def _fit(self, estimate: Estimate) -> list[QWidget]:
         head = QWidget()
         row = QHBoxLayout(head)
-        row.setContentsMargins(0, 0, 0, 0)
+        row.setContentsMargins(0, 0, 0, theme().space(1))
         row.setSpacing(6)
         icon, color = verdict_style(estimate)
-        parts = memory_parts(estimate)
+        parts = memory_parts(estimate.parts)
         title = self.tr("On this PC, {n} tokens").format(n=f"{estimate.context:,}")
         picture = QLabel()
         picture.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
@@ -184,6 +184,8 @@ class Details(QWidget):
         column.setSpacing(theme().space(1))
         for widget in widgets:
             column.addWidget(widget)
+            if isinstance(widget, (MemoryBar, Note)):
+                column.addSpacing(theme().space(1))
         self._column.addWidget(frame)
         if not last:
             self._column.addWidget(Hairline())

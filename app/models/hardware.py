@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.models.library import Library
 from app.theme import theme
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.devices import Device
 
 # Room for the longest usual value, so that nothing moves when it comes.
-_PLACES = {"devices": 210, "ram": 110, "disk": 110, "gpu": 170}
+_PLACES = {"devices": 176, "ram": 150, "disk": 124, "gpu": 198}
 
 
 class HardwareLine(QWidget):
@@ -33,8 +33,7 @@ class HardwareLine(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(theme().space(4))
         for name, width in _PLACES.items():
-            self._row.addWidget(self._place(name, width))
-        self._row.addStretch(1)
+            self._row.addWidget(self._place(name, width), width)
         self.setAccessibleName(self.tr("This PC"))
 
     def begin(self) -> None:
@@ -54,12 +53,14 @@ class HardwareLine(QWidget):
 
     def _place(self, name: str, width: int) -> QWidget:
         place = QWidget()
-        place.setFixedWidth(width)
+        place.setMaximumWidth(width)
         row = QHBoxLayout(place)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme().space(2))
         self._icons[name] = QLabel()
+        self._icons[name].setFixedSize(20, 20)
         self._words[name] = label("", "muted")
+        self._words[name].setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         row.addWidget(self._icons[name])
         row.addWidget(self._words[name], 1)
         return place

@@ -63,7 +63,11 @@ class LoadPanel(QWidget):
             assert isinstance(column, QVBoxLayout)
             column.insertWidget(1, _bar_of(estimate))
         self._card = card
-        self._column.addWidget(card)
+        # Beside a stretch the card's height is that of its own width, not of the page's.
+        self._place = QHBoxLayout()
+        self._place.addWidget(card, 100)
+        self._place.addStretch(1)
+        self._column.addLayout(self._place)
         self._update_visible()
         if self.isVisible():
             card.focus_first()
@@ -116,6 +120,7 @@ class LoadPanel(QWidget):
     @Slot()
     def _dismiss(self) -> None:
         if self._card is not None:
+            self._column.removeItem(self._place)
             self._card.hide()
             self._card.deleteLater()
             self._card = None
@@ -155,7 +160,7 @@ class LoadPanel(QWidget):
 def _bar_of(estimate: Estimate) -> QWidget:
     """The memory that was asked for, running past the end of what there is."""
     part = QWidget()
-    parts = memory_parts(estimate)
+    parts = memory_parts(estimate.parts)
     column = QVBoxLayout(part)
     column.setContentsMargins(24, 0, 24, 16)
     column.setSpacing(theme().space(2))

@@ -192,7 +192,9 @@ class Opener(QObject):
     def _on_failed(self, report: ErrorReport) -> None:
         path, self._wanted = self._wanted, None
         item = self._library.item(path) if path is not None else None
-        self.failed_estimate = item.estimate if item is not None else None
+        estimate = item.estimate if item is not None else None
+        small = estimate is not None and estimate.verdict != "fits"
+        self.failed_estimate = estimate if small else None
         again: tuple[tuple[str, Callable[[], None]], ...] = ()
         if path is not None:
             again = ((translate("models", "Try again"), partial(self.load, path)),)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QPoint, Qt, Slot
-from PySide6.QtGui import QAction, QKeySequence, QShowEvent
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _SOURCES = ("Lucebox", "LM Studio", "Hugging Face", "Ollama", "Elsewhere")
 _ALWAYS = _SOURCES[:-1]
 _EMPTY_WIDTH = 480
+_ROOM_FOR_TOTAL = 800
 
 
 class ModelsPage(Page):
@@ -91,6 +92,10 @@ class ModelsPage(Page):
             self._library.refresh()
         self._bin.look()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._total.setVisible(event.size().width() >= _ROOM_FOR_TOTAL)
+        super().resizeEvent(event)
+
     def memory(self) -> dict[str, Any]:
         item = self.view.current_item()
         return {"path": item.entry.path} if item is not None else {}
@@ -121,7 +126,7 @@ class ModelsPage(Page):
         row.setContentsMargins(24, 0, 24, 0)
         row.setSpacing(theme().space(2))
         row.addWidget(label(self.tr("Models"), "lead"))
-        row.addWidget(self._count)
+        row.addWidget(self._count, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addStretch(1)
         row.addWidget(self._bin)
         row.addWidget(button(self.tr("Add folder…"), self._on_add_folder, icon="folder"))
@@ -131,6 +136,7 @@ class ModelsPage(Page):
         self._filter.setPlaceholderText(self.tr("Filter by name"))
         self._filter.setAccessibleName(self.tr("Filter by name"))
         self._filter.setClearButtonEnabled(True)
+        self._filter.setMinimumWidth(96)
         self._filter.setMaximumWidth(240)
         self._search = self._filter.addAction(
             theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition

@@ -14,7 +14,7 @@ from app.models.table import GROUP_ROLE, Column, Index, ModelsFilter, ModelsTabl
 from app.theme import theme
 
 _WIDTHS = {
-    Column.NAME: 186,
+    Column.NAME: 212,
     Column.QUANT: 84,
     Column.SIZE: 88,
     Column.CONTEXT: 136,
@@ -24,8 +24,9 @@ _WIDTHS = {
 }
 # A problem's sentence runs over the columns that have nothing to say of a damaged file.
 _PROBLEM_SPAN = Column.SPEED - Column.ARCHITECTURE + 1
-# Hidden first where there is little room; the pane shows them all.
-_LEAST_WIDTH = {Column.SOURCE: 820, Column.ARCHITECTURE: 720, Column.CONTEXT: 640}
+# Hidden in this order where there is little room; the pane shows them all.
+_FIRST_TO_GO = (Column.SOURCE, Column.QUANT, Column.CONTEXT, Column.SPEED)
+_LEAST_ARCHITECTURE = 140
 
 
 class ModelsView(QTableView):
@@ -113,10 +114,11 @@ class ModelsView(QTableView):
         return super().viewportEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        need = sum(_WIDTHS.values()) + _LEAST_ARCHITECTURE
+        for column in _FIRST_TO_GO:
+            self.setColumnHidden(column, need > event.size().width())
+            need -= _WIDTHS[column] if need > event.size().width() else 0
         super().resizeEvent(event)
-        for column, least in _LEAST_WIDTH.items():
-            hidden = event.size().width() < least and column != Column.ARCHITECTURE
-            self.setColumnHidden(column, hidden)
 
     def _set_up_headers(self) -> None:
         head = self.horizontalHeader()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,8 @@ def verdict_style(estimate: Estimate) -> tuple[str, str]:
     return _VERDICT_STYLE.get(estimate.verdict, _VERDICT_STYLE["too large"])
 
 
-def memory_parts(estimate: Estimate) -> list[MemoryPart]:
-    """The addends of an estimate with titles in the user's language; they sum to the device."""
+def memory_parts(parts: Iterable[MemoryPart], short: bool = False) -> list[MemoryPart]:
+    """Owners of memory with titles in the user's language; `short` for keys in two columns."""
     titles = {
         "other": translate("models", "Other programs"),
         "model": translate("models", "Model weights"),
@@ -56,7 +57,13 @@ def memory_parts(estimate: Estimate) -> list[MemoryPart]:
         "free": translate("models", "Free"),
         "reserve": translate("models", "Reserve"),
     }
-    return [replace(p, title=titles.get(p.kind, p.title)) for p in estimate.parts]
+    if short:
+        titles |= {
+            "other": translate("models", "Other"),
+            "model": translate("models", "Model"),
+            "work": translate("models", "Work"),
+        }
+    return [replace(p, title=titles.get(p.kind, p.title)) for p in parts]
 
 
 def kind_text(entry: Entry) -> str:

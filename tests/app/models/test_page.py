@@ -1,0 +1,279 @@
+"""The models page as its user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.controller import EngineController
+from app.models.library import Library
+from app.models.page import ModelsPage
+from app.page import Services
+from app.theme import theme
+from app.widgets import ErrorCard, MemoryBar
+from engine.errors import ModelFileError, OutOfMemory
+from tests.app.fake_engine import FakeEngine
+from tests.app.models.conftest import Seen, put, scanned
+from tests.engine.gguf_writer import model
+
+
+@pytest.fixture
+def page(qtbot: QtBot, services: Services, library: Library, tree: Path) -> ModelsPage:
+    made = ModelsPage(services)
+    qtbot.addWidget(made)
+    qtbot.addWidget(made.inspector())
+    made.resize(1100, 800)
+    with qtbot.waitSignal(library.scan_finished):
+        made.show()
+    made.focus_first()
+    return made
+
+
+def texts(widget: QWidget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel))
+
+
+def alpha(tree: Path) -> Path:
+    return tree / "Alpha-7B-Q4_K_M.gguf"
+
+
+def test_the_first_visit_scans_and_chooses_the_first_model(page: ModelsPage, tree: Path) -> None:
+    assert page.view.current_item().entry.path == alpha(tree)  # type: ignore[union-attr]
+    assert page.details.windowTitle() == "Alpha 7B"
+
+
+def test_enter_loads_and_goes_to_the_chat(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, tree: Path
+) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: seen.pages == [("chat", {})])
+    assert controller.model is not None and controller.model.path == alpha(tree)
+
+
+def test_a_loaded_model_is_not_loaded_again(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen
+) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(seen.pages) == 1)
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    assert controller.state == "ready" and len(seen.pages) == 2
+
+
+def test_a_helper_is_not_a_chat_model(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, tree: Path
+) -> None:
+    page.view.select(tree / "drafts" / "dflash.gguf")
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    assert controller.loading is None and "not a chat model" in seen.toasts[0]
+    assert not page.details.findChildren(QPushButton)[0].isVisible()
+
+
+def test_arrows_pass_over_the_heads(qtbot: QtBot, page: ModelsPage, tree: Path) -> None:
+    seen = []
+    for _ in range(6):
+        seen.append(page.view.current_item().title)  # type: ignore[union-attr]
+        qtbot.keyClick(page.view, Qt.Key.Key_Down)
+    assert seen[:2] == ["Alpha 7B", "Beta"] and seen[-1] == "broken"
+
+
+def test_f2_renames(qtbot: QtBot, page: ModelsPage, library: Library, tree: Path) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_F2)
+    editor = page.view.findChild(QLineEdit)
+    assert editor is not None and editor.text() == "Alpha 7B"
+    editor.setText("Aleph")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: library.item(alpha(tree)).title == "Aleph")  # type: ignore[union-attr]
+    assert page.details.windowTitle() == "Aleph"
+
+
+def test_delete_can_be_undone(
+    qtbot: QtBot, page: ModelsPage, library: Library, seen: Seen, tree: Path
+) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: bool(seen.undos))
+    assert not alpha(tree).exists() and "Alpha 7B" in seen.toasts[0]
+    seen.undos[0]()
+    qtbot.waitUntil(lambda: library.item(alpha(tree)) is not None)
+    assert alpha(tree).exists()
+
+
+def test_backspace_deletes_nothing(qtbot: QtBot, page: ModelsPage, tree: Path) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_Backspace)
+    qtbot.wait(20)
+    assert alpha(tree).exists() and page.view.current_item() is not None
+
+
+def test_filter_and_its_empty_answer(qtbot: QtBot, page: ModelsPage) -> None:
+    field = page.findChild(QLineEdit)
+    assert field is not None
+    qtbot.keyClicks(field, "beta")
+    assert [i.title for i in page.view.filter.shown()] == ["Beta"]
+    qtbot.keyClicks(field, "zzz")
+    assert "No model matches" in texts(page)
+
+
+def test_no_model_at_all_has_one_action(
+    qtbot: QtBot, services: Services, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ModelsPage(services)
+    qtbot.addWidget(page)
+    qtbot.addWidget(page.inspector())
+    with qtbot.waitSignal(library.scan_finished):
+        page.show()
+    assert "No model on this PC yet" in texts(page)
+    offered = [b for b in page.findChildren(QPushButton) if b.text() == "Use a file…"]
+    assert len(offered) == 1 and offered[0].isVisible()
+
+
+def test_the_addends_sum_up(page: ModelsPage) -> None:
+    estimate = page.view.current_item().estimate  # type: ignore[union-attr]
+    assert estimate is not None
+    assert sum(p.bytes for p in estimate.parts) == estimate.device.memory_total
+    bar = page.details.findChild(MemoryBar)
+    assert bar is not None and "Model weights" in bar.accessibleName()
+    assert f"{estimate.context:,} tokens" in texts(page.details)
+
+
+def test_speeds_are_measured_or_said_to_be_missing(
+    page: ModelsPage, library: Library, tree: Path
+) -> None:
+    assert texts(page.details).count("no measurement yet") == 3
+    item = page.view.current_item()
+    assert item is not None
+    library.measured(item.entry.path, item.entry.size, decode_rate=61.25, load_s=2.04)
+    shown = texts(page.details)
+    assert "61.2 tok/s" in shown and "2.0 s" in shown
+    assert shown.count("no measurement yet") == 1
+
+
+def test_a_damaged_file_says_what_to_do(page: ModelsPage, tree: Path) -> None:
+    page.view.select(tree / "broken.gguf")
+    shown = texts(page.details)
+    assert "broken.gguf" in shown and "again" in shown
+    assert not page.details.findChildren(QPushButton)[0].isVisible()
+
+
+# Loading
+
+
+def test_progress_with_cancel(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, fake: FakeEngine, seen: Seen
+) -> None:
+    fake.load_s = 60
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "of 4.0 GB" in texts(page.panel))
+    cancel = next(b for b in page.panel.findChildren(QPushButton) if b.text() == "Cancel")
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: controller.state == "idle")
+    assert not page.panel.isVisible() and page.panel.card is None and seen.pages == []
+
+
+def test_a_failed_load_shows_a_card_and_keeps_the_former_model(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, fake: FakeEngine, tree: Path
+) -> None:
+    with qtbot.waitSignal(controller.model_changed):
+        controller.load(tree / "Alpha-7B-Q4_K_M.gguf")
+    fake.load_error = ModelFileError("Beta.gguf is cut off: found 10 bytes, expected 4,000.")
+    page.view.select(page.view.filter.shown()[1].entry.path)
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: page.panel.card is not None)
+    card = page.panel.card
+    assert card is not None and card.isVisible()
+    assert "found 10 bytes, expected 4,000" in texts(card)
+    assert "Alpha-7B-Q4_K_M is still ready" in texts(card)
+    assert controller.model is not None and controller.model.path == alpha(tree)
+    again = next(b for b in card.findChildren(QPushButton) if b.text() == "Try again")
+    qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: controller.model.path.name == "Beta.gguf")  # type: ignore[union-attr]
+    assert page.panel.card is None
+
+
+def test_what_does_not_fit_shows_ways_out_before_anything_is_loaded(
+    qtbot: QtBot,
+    page: ModelsPage,
+    library: Library,
+    controller: EngineController,
+    monkeypatch: pytest.MonkeyPatch,
+    tree: Path,
+) -> None:
+    from app.models import library as module
+    from engine.devices import Device
+
+    device = Device("cpu", "cpu", "Small PC", 1 << 28, 1 << 20, 1)
+    monkeypatch.setattr(module, "_devices", lambda: (device,))
+    file = put(tree / "Large.gguf", LARGE)
+    scanned(qtbot, library)
+    page.view.select(file)
+    assert page.view.current_item().estimate.verdict == "too large"  # type: ignore[union-attr]
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: page.panel.card is not None)
+    card = page.panel.card
+    assert isinstance(card, ErrorCard)
+    shown = texts(card)
+    assert "does not fit" in shown and "Small PC" in shown and "MB" in shown
+    assert card.findChild(MemoryBar) is not None
+    assert controller.state == "idle"
+    anyway = next(b for b in card.findChildren(QPushButton) if b.text() == "Load anyway")
+    qtbot.mouseClick(anyway, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: controller.model is not None)
+
+
+def test_a_card_can_be_closed(
+    qtbot: QtBot, page: ModelsPage, fake: FakeEngine, controller: EngineController
+) -> None:
+    fake.load_error = OutOfMemory("Needs 13.2 GB, 10.9 GB are free.")
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: page.panel.card is not None)
+    close = next(b for b in page.panel.card.findChildren(QPushButton) if b.text() == "Close")  # type: ignore[union-attr]
+    qtbot.mouseClick(close, Qt.MouseButton.LeftButton)
+    assert page.panel.card is None and not page.panel.isVisible()
+
+
+# For all
+
+
+def test_everything_that_can_be_focused_has_a_name(page: ModelsPage) -> None:
+    page.details.show()
+    for root in (page, page.details):
+        for widget in root.findChildren(QWidget):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
+                named = widget.accessibleName() or (
+                    widget.text() if isinstance(widget, QAbstractButton) else ""
+                )
+                assert named, f"{type(widget).__name__} {widget.objectName()} has no name"
+
+
+def test_tab_goes_from_top_to_bottom(qtbot: QtBot, page: ModelsPage) -> None:
+    page.activateWindow()
+    field = page.findChild(QLineEdit)
+    assert field is not None
+    order = []
+    widget: QWidget | None = field
+    while widget is not None and widget is not page.view:
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
+            order.append(widget.mapTo(page, QPoint(0, 0)).x())
+        widget = widget.nextInFocusChain()
+    assert widget is page.view, "the table comes after the filter"
+    assert order == sorted(order), "and before it all goes from left to right"
+
+
+@pytest.mark.parametrize("width", [560, 700, 900, 1400])
+def test_narrow_windows_hide_columns_and_never_scroll_sideways(
+    page: ModelsPage, width: int
+) -> None:
+    page.resize(width, 600)
+    assert page.view.horizontalScrollBar().maximum() == 0
+
+
+def test_the_look_can_change_while_it_is_shown(page: ModelsPage) -> None:
+    theme().apply("light")
+    light = page.grab().toImage()
+    theme().apply("dark")
+    assert page.grab().toImage() != light
+
+
+LARGE = model("llama", "Large")
