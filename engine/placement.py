@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from engine.config import EngineConfig, Plan
+from engine.config import EngineConfig, Plan, Precision
 from engine.devices import Device
 from engine.errors import BadRequest, OutOfMemory
 from engine.gguf import HeaderSummary
@@ -18,21 +18,29 @@ _LEAST_CTX = 2_048  # below this an automatic context is of no use
 _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
-_KV_BYTES = 2  # f16
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
+_BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
+# Bytes that the CPU keeps for a block of the file's; scales of 6 bits grow to 8. Matrices of other types
+# become f16, or f32 for exact products. `kernels.cpu` has the last word; a test compares.
+_KEPT = {
+    "F32": 4, "F16": 2, "BF16": 2, "Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34,
+    "Q4_K": 148, "Q5_K": 180, "Q6_K": 210,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What of a file decides over memory; 0 where the file does not say.
 
-    `weights` bytes, `context` tokens of training, `kv_token` bytes of keys and values a token,
-    `row` bytes of intermediate values a token, `n_vocab` words.
+    `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
+    `context` tokens of training, `kv_values` keys and values of a token in all layers, `row` bytes of
+    intermediate values a token, `n_vocab` words.
     """
 
     weights: int
+    loose: int
     context: int
-    kv_token: int
+    kv_values: int
     row: int
     n_vocab: int
 
@@ -47,34 +55,53 @@ class Footprint:
         value = _number(meta, f"{arch}.attention.value_length") or key
         kv_heads = meta.get(f"{arch}.attention.head_count_kv", heads)
         if isinstance(kv_heads, list):
-            all_kv_heads = sum(n for n in kv_heads if type(n) is int and n > 0)
+            all_kv_heads = sum(n for n in kv_heads if type(n) is int and 0 < n < 1 << 40)
         else:
             # Hybrid models keep keys and values in every n-th layer only.
             interval = max(1, _number(meta, f"{arch}.full_attention_interval"))
-            all_kv_heads = layers // interval * (kv_heads if type(kv_heads) is int else 0)
+            kv_heads = _number(meta, f"{arch}.attention.head_count_kv") or heads
+            all_kv_heads = layers // interval * kv_heads
         ff = _largest(meta, f"{arch}.feed_forward_length") or _number(
             meta, f"{arch}.expert_feed_forward_length"
         )
         words = meta.get("tokenizer.ggml.tokens")
-        floats = 5 * embd + 3 * heads * key + 3 * ff
+        weights = loose = 0
+        for info in header.infos.values():
+            n_blocks = info.n_bytes // info.type.bytes
+            if len(info.shape) == 1:
+                weights += 4 * info.shape[0]
+            elif info.type.name in _KEPT:
+                weights += _KEPT[info.type.name] * n_blocks
+            else:
+                loose += info.type.block * n_blocks
+        values = 7 * embd + 5 * heads * key + 3 * ff
         return cls(
-            weights=sum(info.n_bytes for info in header.infos.values()),
+            weights=weights,
+            loose=loose,
             context=_number(meta, f"{arch}.context_length"),
-            kv_token=all_kv_heads * (key + value) * _KV_BYTES,
-            row=floats * 4,
+            kv_values=all_kv_heads * (key + value),
+            row=int(values * _BYTES_PER_VALUE),
             n_vocab=len(words) if isinstance(words, list) else 0,
         )
+
+    def model(self, config: EngineConfig) -> int:
+        """Bytes of the weights."""
+        return self.weights + self.loose * _float_bytes(config)
+
+    def page(self, config: EngineConfig) -> int:
+        """Bytes of one page of keys and values, all layers."""
+        return self.kv_values * PAGE_TOKENS * _float_bytes(config)
 
     def work(self, config: EngineConfig) -> int:
         """Bytes of step buffers, logits and vocabulary."""
         rows = config.prefill_chunk + config.max_concurrency
-        logits = config.max_concurrency * self.n_vocab * 4 * 2
+        logits = config.max_concurrency * self.n_vocab * 4
         return rows * self.row + logits + self.n_vocab * _BYTES_PER_WORD
 
-    @property
-    def page(self) -> int:
-        """Bytes of one page, all layers."""
-        return self.kv_token * PAGE_TOKENS
+
+def _float_bytes(config: EngineConfig) -> int:
+    """f16 for fast products; exact ones keep f32 throughout."""
+    return 4 if config.precision is Precision.EXACT else 2
 
 
 @runtime_checkable
@@ -173,38 +200,39 @@ class _Sizing:
         self.other = device.memory_total - free
         self.reserve = min(free, device.memory_total // 20, _MOST_RESERVE)
         self.available = free - self.reserve
-        self.weights, self.work = footprint.weights, footprint.work(config)
+        self.page = footprint.page(config)
+        self.weights, self.work = footprint.model(config), footprint.work(config)
         self.max_ctx = self._context()
         self.n_pages = self._pages()
-        self.kv = self.n_pages * footprint.page
+        self.kv = self.n_pages * self.page
         self.need = self.weights + self.work + self.kv
 
     def _context(self) -> int:
         """The user's number, else as much of the default as memory holds."""
-        if self.config.max_ctx is not None or not self.footprint.page:
+        if self.config.max_ctx is not None or not self.page:
             return self.wanted
         room = max(0, self.available - self.weights - self.work)
-        fits = room // self.footprint.page * PAGE_TOKENS
+        fits = room // self.page * PAGE_TOKENS
         return min(self.wanted, max(fits, _LEAST_CTX))
 
     def _pages(self) -> int:
         """One whole context, and a quarter of one for each further sequence while there is room."""
         one = -(-self.max_ctx // PAGE_TOKENS)
         more = (self.config.max_concurrency - 1) * -(-one // 4)
-        if not self.footprint.page:
+        if not self.page:
             return one + more
-        left = self.available - self.weights - self.work - one * self.footprint.page
-        return one + max(0, min(more, left // self.footprint.page))
+        left = self.available - self.weights - self.work - one * self.page
+        return one + max(0, min(more, left // self.page))
 
     def refuse_impossible(self, name: str) -> None:
         """Raise `OutOfMemory` if not even an empty device holds it."""
-        one = -(-self.max_ctx // PAGE_TOKENS) * self.footprint.page
+        one = -(-self.max_ctx // PAGE_TOKENS) * self.page
         need = self.weights + self.work + one
         total = self.device.memory_total
         if need <= total:
             return
         room = total - self.reserve - self.weights - self.work
-        most = room // self.footprint.page * PAGE_TOKENS if self.footprint.page else 0
+        most = room // self.page * PAGE_TOKENS if self.page else 0
         cure = (
             f"Choose a context of at most {most:,} tokens"
             if most >= PAGE_TOKENS
@@ -251,7 +279,7 @@ class _Sizing:
         else:
             verdict = "fits"
         kv = f"context {size_text(self.kv)} for {self.max_ctx:,} tokens"
-        if not self.footprint.kv_token:
+        if not self.page:
             kv = "context unknown, since the file does not say"
         text = (
             f"Needs {size_text(self.need)}: weights {size_text(self.weights)}, {kv}, work space "

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import EngineConfig, Plan
+from engine.config import EngineConfig, Plan, Precision
 from engine.devices import Device
 from engine.entry import Entry, inspect
 from engine.errors import BadRequest, OutOfMemory
 from engine.gguf import open_model, read_header
+from engine.loading import load_model
+from engine.ops.cpu_weights import pack
 from engine.placement import (
     DEFAULT_CTX,
     PAGE_TOKENS,
@@ -22,7 +24,8 @@ from engine.placement import (
     resolve,
     size_text,
 )
-from tests.engine.gguf_writer import ARRAY, I32, STRING, U32, model, pair
+from engine.quants import TYPES, by_name
+from tests.engine.gguf_writer import ARRAY, I32, STRING, U32, gguf, model, pair, tensor
 
 GIB = 1 << 30
 PlanOf = Callable[[Footprint, EngineConfig, Device], Plan]
@@ -34,7 +37,7 @@ def cpu(total: float = 16, free: float = 12) -> Device:
 
 def eight_billion(context: int = 131_072, weights: float = 4.7) -> Footprint:
     """A model of 32 layers with 8 heads of 128 dims for keys and values."""
-    return Footprint(int(weights * GIB), context, 32 * 8 * 256 * 2, 400_000, 128_256)
+    return Footprint(int(weights * GIB), 0, context, 32 * 8 * 256, 400_000, 128_256)
 
 
 def entry(footprint: Footprint | None) -> Entry:
@@ -51,32 +54,32 @@ def test_the_footprint_of_a_real_file(fixtures: Path) -> None:
         meta, arch = file.meta, "qwen3"
         heads, layers = meta[f"{arch}.attention.head_count_kv"], meta[f"{arch}.block_count"]
         dims = meta[f"{arch}.attention.key_length"] + meta[f"{arch}.attention.value_length"]
-        assert found.kv_token == layers * heads * dims * 2
-        assert found.weights == sum(t.n_bytes for t in file.tensors.values())
+        assert found.kv_values == layers * heads * dims
+        assert found.weights == sum(t.n_bytes for t in file.tensors.values())  # F16 and F32
         assert found.context == meta[f"{arch}.context_length"] and found.row > 0
     assert inspect(fixtures / "qwen3.gguf").footprint == found
 
 
 @pytest.mark.parametrize(
-    ("more", "kv_token"),
+    ("more", "kv_values"),
     [
-        ([pair("llama.attention.head_count_kv", U32, 2)], 4 * 2 * 32 * 2),
-        ([], 4 * 4 * 32 * 2),
-        ([pair("llama.attention.head_count_kv", ARRAY, (I32, [0, 2, 0, 1]))], 3 * 32 * 2),
-        ([pair("llama.full_attention_interval", U32, 4)], 1 * 4 * 32 * 2),
+        ([pair("llama.attention.head_count_kv", U32, 2)], 4 * 2 * 32),
+        ([], 4 * 4 * 32),
+        ([pair("llama.attention.head_count_kv", ARRAY, (I32, [0, 2, 0, 1]))], 3 * 32),
+        ([pair("llama.full_attention_interval", U32, 4)], 1 * 4 * 32),
         ([pair("llama.attention.key_length", U32, 64), pair("llama.attention.value_length", U32, 8)],
-         4 * 4 * 72 * 2),
-        ([pair("llama.attention.head_count_kv", STRING, "x")], 0),
+         4 * 4 * 72),
+        ([pair("llama.attention.head_count_kv", STRING, "x")], 4 * 4 * 32),
     ],
 )  # fmt: skip
-def test_keys_and_values_of_a_token(tmp_path: Path, more: list[bytes], kv_token: int) -> None:
+def test_keys_and_values_of_a_token(tmp_path: Path, more: list[bytes], kv_values: int) -> None:
     base = [
         pair("llama.block_count", U32, 4), pair("llama.embedding_length", U32, 64),
         pair("llama.attention.head_count", U32, 4), *more,
     ]  # fmt: skip
     path = tmp_path / "m.gguf"
     path.write_bytes(model(more=base))
-    assert Footprint.of(read_header(path)).kv_token == kv_token
+    assert Footprint.of(read_header(path)).kv_values == kv_values
 
 
 def test_nonsense_in_a_header_gives_zeros_and_not_an_error(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_nonsense_in_a_header_gives_zeros_and_not_an_error(tmp_path: Path) -> No
     ]  # fmt: skip
     path = tmp_path / "m.gguf"
     path.write_bytes(model(more=more))
-    assert Footprint.of(read_header(path)) == Footprint(16, 0, 0, 0, 0)
+    assert Footprint.of(read_header(path)) == Footprint(16, 0, 0, 0, 0, 0)
     found = estimate(read_header(path), EngineConfig(), [cpu()])
     assert found.verdict == "fits" and "does not say" in found.explanation
 
@@ -219,7 +222,10 @@ def test_more_than_the_model_was_made_for_is_noted(plan: PlanOf) -> None:
 def test_the_pool_takes_no_more_than_there_is(plan: PlanOf) -> None:
     for free in (6.5, 7.0, 7.5, 8.0, 9.0):
         found = plan(eight_billion(), EngineConfig(max_concurrency=64), cpu(free=free))
-        assert found.n_pages * eight_billion().page + eight_billion().weights < free * GIB
+        assert (
+            found.n_pages * eight_billion().page(EngineConfig()) + eight_billion().weights
+            < free * GIB
+        )
 
 
 def test_cards_are_refused_until_there_are_kernels_for_them(plan: PlanOf) -> None:
@@ -237,3 +243,34 @@ def test_a_real_file_is_planned(fixtures: Path) -> None:
 
 def test_sizes_for_people() -> None:
     assert size_text(94 << 20) == "94 MB" and size_text(int(4.66 * GIB)) == "4.7 GB"
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("name", ["llama.gguf", "qwen3.gguf"])
+def test_the_estimate_is_what_the_processor_really_holds(
+    fixtures: Path, name: str, precision: Precision
+) -> None:
+    config = EngineConfig(precision=precision)
+    loaded = load_model(fixtures / name, config)
+    try:
+        held = loaded.ops.memory()
+    finally:
+        loaded.close()
+    found = estimate(read_header(fixtures / name), config, [cpu()])
+    assert bytes_of(found, "kv") == held["kv"]
+    assert bytes_of(found, "model") == pytest.approx(held["model"], rel=0.01)
+    assert held["work"] / 2 < bytes_of(found, "work") < held["work"] * 2
+
+
+@pytest.mark.parametrize("name", [t.name for t in TYPES.values() if t.can_dequantize])
+def test_every_type_is_kept_as_the_kernels_keep_it(tmp_path: Path, name: str) -> None:
+    kind = by_name(name)
+    path = tmp_path / "m.gguf"
+    rows = bytes(kind.row_bytes(256) * 16)
+    pairs = [pair("general.architecture", STRING, "llama")]
+    path.write_bytes(gguf(pairs, [tensor("w", [256, 16], kind.id)], rows))
+    with open_model(path) as file:
+        for precision, floats in ((Precision.FAST, "F16"), (Precision.EXACT, "F32")):
+            kept = pack(file.tensors["w"], floats).data.nbytes
+            found = Footprint.of(file).model(EngineConfig(precision=precision))
+            assert found == pytest.approx(kept, rel=0.01)  # panels end at multiples of 64 bytes
