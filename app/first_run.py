@@ -264,11 +264,11 @@ class _FoundList(QWidget):
         across.addWidget(name, _NAME)
         across.addWidget(_cell(source_text(item.entry.source), "muted"), _SOURCE)
         if item.estimate is not None:
-            icon, color = verdict_style(item.estimate)
+            icon, kind = verdict_style(item.estimate)
             picture = QLabel()
-            picture.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
+            picture.setPixmap(theme().pixmap(icon, f"state.{kind}", 16, self.devicePixelRatioF()))
             across.addWidget(picture)
-            across.addWidget(_cell(verdict_text(item.estimate), color.rpartition(".")[2]), _FITS)
+            across.addWidget(_cell(verdict_text(item.estimate), kind), _FITS)
         rate = item.record.decode_rate
         measured = self.tr("{n} tok/s, measured").format(n=rate_text(rate)) if rate else ""
         across.addWidget(_cell(measured or gigabytes(item.entry.size), "muted"), _SPEED)

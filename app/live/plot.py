@@ -14,7 +14,7 @@ from app.theme import theme
 _LEFT = 36
 
 
-class _Blocks(pg.GraphicsObject):  # type: ignore[misc]
+class _Blocks(pg.GraphicsObject):
     """Prompts being read: full-height blocks over their own time, never on the axis of the curve."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class RatePlot(QWidget):
         x, y = history.curve(now)
         self._curve.setData(x, y)
         finite = y[~np.isnan(y)]
-        top = nice_top(float(finite.max()) if len(finite) else 0.0)
+        top = nice_top(float(np.max(finite)) if len(finite) else 0.0)
         if top != self._top:
             self._scale(top)
         self._show_blocks(list(history.prefills), now, prefill_text)

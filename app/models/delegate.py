@@ -82,7 +82,8 @@ class ModelsDelegate(QStyledItemDelegate):
             if column == Column.ARCHITECTURE:
                 icon, color = "error", "state.bad"
         elif column == Column.FITS and item.estimate is not None:
-            icon, color = verdict_style(item.estimate)
+            icon, kind = verdict_style(item.estimate)
+            color = f"state.{kind}"
         if icon:
             ratio = painter.device().devicePixelRatioF()
             y = rect.center().y() - _ICON // 2 + 1

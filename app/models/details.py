@@ -129,15 +129,15 @@ class Details(QWidget):
         row = QHBoxLayout(head)
         row.setContentsMargins(0, 0, 0, theme().space(1))
         row.setSpacing(6)
-        icon, color = verdict_style(estimate)
+        icon, kind = verdict_style(estimate)
         parts = memory_parts(estimate.parts)
         title = self.tr("On this PC, {n} tokens").format(n=f"{estimate.context:,}")
         picture = QLabel()
-        picture.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
+        picture.setPixmap(theme().pixmap(icon, f"state.{kind}", 16, self.devicePixelRatioF()))
         row.addWidget(label(title, "muted"))
         row.addStretch(1)
         row.addWidget(picture)
-        row.addWidget(label(verdict_text(estimate), color.rpartition(".")[2]))  # type: ignore[arg-type]
+        row.addWidget(label(verdict_text(estimate), kind))
         return [
             head,
             MemoryBar(parts, capacity=estimate.device.memory_total),

@@ -210,11 +210,13 @@ class DropOverlay(QWidget):
         if estimate is None:
             return
         self._bar.set_parts(memory_parts(estimate.parts), estimate.device.memory_total)
-        icon, color = verdict_style(estimate)
-        self._fits.setProperty("kind", color.rpartition(".")[2])
+        icon, kind = verdict_style(estimate)
+        self._fits.setProperty("kind", kind)
         restyle(self._fits)
         self._fits.setText(verdict_text(estimate))
-        self._fits_icon.setPixmap(theme().pixmap(icon, color, 16, self.devicePixelRatioF()))
+        self._fits_icon.setPixmap(
+            theme().pixmap(icon, f"state.{kind}", 16, self.devicePixelRatioF())
+        )
 
 
 class DropZone(QWidget):

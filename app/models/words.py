@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QCoreApplication
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from engine.library import Entry
     from engine.placement import Estimate
 
+Kind = Literal["good", "warn", "bad"]
+
 NONE_YET = "–"
 _VERDICTS = ("fits", "tight", "too large")
-_VERDICT_STYLE = {
-    "fits": ("fits", "state.good"),
-    "tight": ("warn", "state.warn"),
-    "too large": ("error", "state.bad"),
+_VERDICT_STYLE: dict[str, tuple[str, Kind]] = {
+    "fits": ("fits", "good"),
+    "tight": ("warn", "warn"),
+    "too large": ("error", "bad"),
 }
 
 
@@ -41,8 +43,8 @@ def verdict_text(estimate: Estimate) -> str:
     return words.get(estimate.verdict, translate("models", "Too large"))
 
 
-def verdict_style(estimate: Estimate) -> tuple[str, str]:
-    """Icon name and colour token that go with the verdict's word."""
+def verdict_style(estimate: Estimate) -> tuple[str, Kind]:
+    """Icon name and kind of label that go with the verdict's word; colour `state.KIND`."""
     return _VERDICT_STYLE.get(estimate.verdict, _VERDICT_STYLE["too large"])
 
 

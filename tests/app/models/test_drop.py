@@ -48,7 +48,9 @@ def window(qtbot: QtBot) -> QMainWindow:
 
 @pytest.fixture
 def target(window: QMainWindow, services: Services) -> DropTarget:
-    return DropTarget(window, window.centralWidget(), services)
+    content = window.centralWidget()
+    assert content is not None
+    return DropTarget(window, content, services)
 
 
 @pytest.fixture

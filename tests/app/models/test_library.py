@@ -6,12 +6,14 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.models.library import Group, Library
 from app.page import Services
 from engine import library as engine_library
-from tests.app.models.conftest import PROJECTOR, SOUND, Seen, put, scanned
+from engine.copies import Binned
+from tests.app.models.conftest import PROJECTOR, SOUND, put, scanned
 from tests.engine.gguf_writer import model
 
 
@@ -48,7 +50,7 @@ def test_every_depth_is_searched_and_a_loop_does_not_hang(
 
 
 def test_rows_appear_while_the_scan_runs(
-    qtbot: QtBot, library: Library, tree: Path, monkeypatch: object
+    qtbot: QtBot, library: Library, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, scan = threading.Event(), engine_library.scan
 
@@ -56,16 +58,12 @@ def test_rows_appear_while_the_scan_runs(
         scan(settings, on_entry, cancel)
         gate.wait(10)
 
-    engine_library.scan = slow
-    try:
-        library.refresh()
-        qtbot.waitUntil(lambda: len(library.items) == 5, timeout=5000)
-        assert library.scanning and not library.scanned
-        gate.set()
-        qtbot.waitUntil(lambda: library.scanned, timeout=5000)
-    finally:
-        gate.set()
-        engine_library.scan = scan
+    monkeypatch.setattr(engine_library, "scan", slow)
+    library.refresh()
+    qtbot.waitUntil(lambda: len(library.items) == 5, timeout=5000)
+    assert library.scanning and not library.scanned
+    gate.set()
+    qtbot.waitUntil(lambda: library.scanned, timeout=5000)
     assert not library.scanning
 
 
@@ -137,18 +135,19 @@ def test_a_file_that_comes_during_a_scan_stays(
     assert len(library.items) == 6
 
 
-def test_the_bin_gives_back(qtbot: QtBot, library: Library, tree: Path, seen: Seen) -> None:
+def test_the_bin_gives_back(qtbot: QtBot, library: Library, tree: Path) -> None:
     scanned(qtbot, library)
     path = tree / "Alpha-7B-Q4_K_M.gguf"
     item = library.item(path)
     assert item is not None
-    binned: list[object] = []
-    library.bin(item, binned.append, seen.toasts.append)
+    binned: list[Binned] = []
+    errors: list[Exception] = []
+    library.bin(item, binned.append, errors.append)
     qtbot.waitUntil(lambda: bool(binned))
     assert not path.exists() and library.item(path) is None
-    library.restore(binned[0], seen.toasts.append)  # type: ignore[arg-type]
+    library.restore(binned[0], errors.append)
     qtbot.waitUntil(lambda: library.item(path) is not None)
-    assert path.exists() and seen.toasts == []
+    assert path.exists() and errors == []
 
 
 def test_models_of_other_programs_are_not_binned(
