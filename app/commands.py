@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.palette import KeyMap, Palette, keys
 from engine.config import AppSettings, info_of
@@ -17,7 +17,7 @@ from engine.config import AppSettings, info_of
 if TYPE_CHECKING:
     from app.window import MainWindow
 
-# What the chat page does itself while it is shown, and how it is asked to from elsewhere.
+# What the chat page does itself while it has the focus, and how it is asked to from elsewhere.
 ELSEWHERE = {"new": {"new": True}, "pick": {"pick": True}, "search": {"search": True}}
 
 
@@ -45,11 +45,17 @@ class Commands(QObject):
         self._add("keys", "F1", self._keys)
         self._add("quit", "Ctrl+Q", window.close)
         self.retranslate()
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.focusChanged.connect(self._on_focus)
 
-    def page_shown(self, name: str) -> None:
-        """The chat page has the keys of `ELSEWHERE` itself while it is shown."""
+    @Slot(QWidget, QWidget)
+    def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
+        """The chat page has the keys of `ELSEWHERE` itself while the focus is in it."""
+        window = self._window
+        inside = window.shown == "chat" and now is not None and window.stack.isAncestorOf(now)
         for action in ELSEWHERE:
-            self.actions[action].setEnabled(name != "chat")
+            self.actions[action].setEnabled(not inside)
 
     def key_of(self, name: str) -> str:
         """An action's keys as the system writes them."""

@@ -65,6 +65,7 @@ class Application(QObject):
         self._watch = watch
         self._wanted = wanted
         self._ended = True
+        self._device = ""
         self._settings, self._problem = load_settings()
         self._language = Language(self)
         self._apply_settings()
@@ -110,6 +111,9 @@ class Application(QObject):
         try:
             for name in HEAVY:
                 importlib.import_module(name)
+            from engine.devices import devices
+
+            self._device = devices()[0].name
         finally:
             self._imported.emit()
 
@@ -126,6 +130,7 @@ class Application(QObject):
     @Slot()
     def _begin(self) -> None:
         log.info("The first page is built.")
+        self._window.status.set_device(self._device)
         self._controller.start()
         self._open_first()
         self._report_start()

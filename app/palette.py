@@ -138,10 +138,13 @@ class Palette(QFrame):
     def _fill(self, text: str) -> None:
         self._list.clear()
         words = text.casefold().split()
+        listed = set()
         for action in self._actions.all():
             name = plain(action.text())
-            if not name or not action.isEnabled():
+            # A page may have an action of the window itself while it has the focus.
+            if not name or name in listed or not action.isEnabled():
                 continue
+            listed.add(name)
             if all(word in name.casefold() for word in words):
                 item = QListWidgetItem(name)
                 item.setData(_ACTION, action)

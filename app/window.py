@@ -127,7 +127,6 @@ class MainWindow(QMainWindow):
         self.rail.select(self._specs[name].under or name)
         self.pane.show_inspector(page.inspector())
         self._place_pane()
-        self.commands.page_shown(name)
         return page
 
     def navigate(self, name: str, **kw: Any) -> None:

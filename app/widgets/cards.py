@@ -40,7 +40,8 @@ class Note(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 8, 12, 8)
         row.setSpacing(theme().space(2))
-        row.addWidget(_Icon(NOTE_ICONS[kind], f"state.{kind}", 16), 0, Qt.AlignmentFlag.AlignTop)
+        self._icon = _Icon(NOTE_ICONS[kind], f"state.{kind}", 16)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         self._text = label(text, "", wrap=True)
         row.addWidget(self._text, 1)
         theme().changed.connect(self.update)
@@ -71,6 +72,7 @@ class Banner(Note):
         self._details = f"{text}\n\n{details}"
         row = self.layout()
         assert row is not None
+        row.setAlignment(self._icon, Qt.AlignmentFlag.AlignVCenter)
         if details:
             row.addWidget(button(self.tr("Copy diagnostics"), self._copy, icon="copy"))
         close = IconButton("close", self.tr("Close this note"), size="controlCompact")

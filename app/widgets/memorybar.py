@@ -45,8 +45,8 @@ def paint_fill(painter: QPainter, rect: QRectF, kind: str, thin: bool) -> None:
         painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}"))
     else:
         painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}Soft"))
-    if kind == "draft":
-        painter.fillRect(rect, _hatch("plot.draftMid" if not thin else "surface.bg", "diagonal", 6))
+    if kind == "draft" and thin:
+        painter.fillRect(rect, _hatch("surface.bg", "diagonal", 6))
     elif kind == "other":
         painter.fillRect(rect, _hatch("plot.other" if not thin else "surface.bg", "vertical", 4))
     if not thin:
@@ -116,8 +116,19 @@ class MemoryBar(QWidget):
                 painter.fillRect(
                     QRectF(x - 1, inner.y(), 1, inner.height()), look.color("surface.bg")
                 )
+        if self._capacity is not None and 0 < self._capacity < total:
+            self._paint_end(painter, inner, self._capacity / total)
         painter.setPen(QPen(look.color("line.strong"), 1))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2)
+
+    def _paint_end(self, painter: QPainter, inner: QRectF, share: float) -> None:
+        """The device's end, and what would lie beyond it."""
+        look = theme()
+        x = inner.x() + inner.width() * share
+        beyond = QRectF(x, inner.y(), inner.right() - x, inner.height())
+        painter.fillRect(beyond, look.color("state.badSoft"))
+        painter.fillRect(beyond, _hatch("state.bad", "diagonal", 8))
+        painter.fillRect(QRectF(x - 1, 0, 2, self.height()), look.color("state.bad"))
 
     def _paint_label(self, painter: QPainter, rect: QRectF, part: MemoryPart) -> None:
         look = theme()
