@@ -20,6 +20,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MODEL = "application/vnd.ollama.image.model"
 _PROJECTOR = "application/vnd.ollama.image.projector"
 _MOST_MANIFEST = 1 << 20
+_OLLAMA_SERVICE = ("/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
 
 
 def folders(settings: AppSettings) -> list[tuple[str, Path]]:
@@ -72,8 +73,7 @@ def _ollama(home: Path) -> Iterator[Path]:
     if chosen:
         yield chosen
     yield home / ".ollama" / "models"
-    yield Path("/usr/share/ollama/.ollama/models")
-    yield Path("/var/lib/ollama/models")
+    yield from map(Path, _OLLAMA_SERVICE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
-"""What files are, where they are found, and what is done with dropped ones."""
+"""Where models are found, and what is done with dropped ones."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -12,128 +11,13 @@ from pathlib import Path
 import pytest
 
 from engine import library, paths
-from engine.config import AppSettings
-from engine.entry import Entry, inspect, refuse_unless_chat_model
-from engine.errors import UnsupportedModel
-from engine.gguf import read_header
+from engine.entry import Entry, inspect
 from engine.library import Dropped, pair, scan, sort_dropped
-from engine.stores import folders, ollama_models
-from tests.engine.gguf_writer import STRING, U32, gguf, model
-from tests.engine.gguf_writer import pair as key
+from tests.engine.gguf_writer import model
+from tests.engine.model_folders import CASES, PROJECTOR, SOUND, found, home, only, put
 
-CASES = Path(__file__).parents[1] / "fixtures" / "gguf"
-SOUND = CASES / "h01_valid_v3_align64.gguf"
-PROJECTOR = CASES / "h13_looks_like_chat_model-f16.gguf"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user without models of any program."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setattr(Path, "home", lambda: folder)
-    for name in ("HF_HOME", "HF_HUB_CACHE", "OLLAMA_MODELS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
-    return folder
-
-
-def put(path: Path, data: bytes | Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data.read_bytes() if isinstance(data, Path) else data)
-    return path
-
-
-def found(settings: AppSettings) -> dict[str, Entry]:
-    """The last report of each path, by file name; no name is used twice in these tests."""
-    entries: dict[str, Entry] = {}
-    scan(settings, lambda entry: entries.__setitem__(entry.path.name, entry))
-    return entries
-
-
-def only(root: Path, **extra: list[str]) -> AppSettings:
-    return AppSettings(models_dir=str(root), **extra)  # type: ignore[arg-type]
-
-
-# What a file is
-
-
-def test_a_chat_model(fixtures: Path) -> None:
-    entry = inspect(fixtures / "llama.gguf")
-    assert (entry.kind, entry.problem, entry.name) == ("chat", "", "Llama")
-    assert (entry.architecture, entry.quant, entry.context) == ("llama", "F16", 2048)
-    assert entry.n_layers == 4 and entry.n_experts == 0 and entry.n_params > 1_000_000
-    assert entry.size == (fixtures / "llama.gguf").stat().st_size
-    assert entry.files == (entry.path,) and entry.footprint is not None
-
-
-@pytest.mark.parametrize(
-    "arch",
-    [
-        "dflash", "dflash-draft", "qwen35-dflash-draft", "gemma4-dflash-draft",
-        "deepseek4-dflash-draft", "eagle3", "gemma4-assistant",
-    ],
-)  # fmt: skip
-def test_drafts_are_recognised_and_not_run(tmp_path: Path, arch: str) -> None:
-    path = put(tmp_path / "m.gguf", model(arch))
-    assert inspect(path).kind == "draft" and not inspect(path).problem
-    with pytest.raises(UnsupportedModel, match="draft"):
-        refuse_unless_chat_model(read_header(path))
-
-
-@pytest.mark.parametrize(
-    ("arch", "word"),
-    [("bert", "embedding"), ("flux", "image"), ("whisper", "audio"), ("", "architecture")],
-)
-def test_other_kinds_say_what_they_are(tmp_path: Path, arch: str, word: str) -> None:
-    path = put(tmp_path / "m.gguf", model(arch))
-    entry = inspect(path)
-    assert entry.kind == "unknown" and word in entry.problem
-    with pytest.raises(UnsupportedModel, match=word):
-        refuse_unless_chat_model(read_header(path))
-
-
-@pytest.mark.parametrize("type_", ["adapter", "imatrix", "mmproj"])
-def test_the_type_of_a_file_counts(tmp_path: Path, type_: str) -> None:
-    path = put(tmp_path / "m.gguf", model("llama", more=[key("general.type", STRING, type_)]))
-    assert inspect(path).kind == ("projector" if type_ == "mmproj" else "unknown")
-
-
-def test_a_projector_by_its_content_and_not_by_its_name() -> None:
-    assert inspect(PROJECTOR).kind == "projector"
-    with pytest.raises(UnsupportedModel, match="vision projector"):
-        refuse_unless_chat_model(read_header(PROJECTOR))
-
-
-def test_a_vocabulary_alone_is_no_model(tmp_path: Path) -> None:
-    path = put(tmp_path / "v.gguf", gguf([key("general.architecture", STRING, "llama")]))
-    assert inspect(path).kind == "unknown" and "no weights" in inspect(path).problem
-
-
-def test_an_architecture_without_a_model_file(tmp_path: Path) -> None:
-    entry = inspect(put(tmp_path / "m.gguf", model("mamba9")))
-    assert (entry.kind, entry.problem) == ("chat", "This version cannot run mamba9 yet.")
-
-
-@pytest.mark.parametrize("case", sorted(CASES.glob("h*.gguf")), ids=lambda p: p.name)
-def test_damaged_files_never_raise(case: Path) -> None:
-    entry = inspect(case)
-    sound = case in (SOUND, PROJECTOR)
-    assert (entry.kind in ("chat", "projector")) == sound
-    assert bool(entry.problem) != sound and entry.size == case.stat().st_size
-
-
-def test_a_type_of_the_future_is_not_called_damage() -> None:
-    entry = inspect(CASES / "h07_unknown_type_105.gguf")
-    assert entry.kind == "unknown" and "105" in entry.problem
-
-
-def test_what_is_not_there() -> None:
-    assert inspect(Path("none.gguf")).kind == "broken"
-    assert inspect(Path("/")).kind == "broken"
-
-
-# Scanning
+pytestmark = pytest.mark.usefixtures("home")
+__all__ = ["home"]  # a fixture
 
 
 @pytest.fixture
@@ -294,107 +178,6 @@ def test_a_cache_that_cannot_be_written_harms_nothing(tree: Path) -> None:
     assert len(found(only(tree))) == 5
 
 
-# Other programs
-
-
-def link(path: Path, target: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.symlink(os.path.relpath(target, path.parent), path)
-    return path
-
-
-def test_hugging_face_snapshots_point_to_blobs(home: Path) -> None:
-    repo = home / ".cache" / "huggingface" / "hub" / "models--org--name"
-    blob = put(repo / "blobs" / "abc", SOUND)
-    put(repo / "blobs" / "def.incomplete", b"GGUF")
-    first = link(repo / "snapshots" / "1" / "x.gguf", blob)
-    link(repo / "snapshots" / "2" / "x.gguf", blob)
-    link(repo / "snapshots" / "2" / "gone.gguf", repo / "blobs" / "none")
-    reports: list[Entry] = []
-    scan(AppSettings(), reports.append)
-    assert [(e.path, e.source) for e in reports] == [(first, "Hugging Face")]
-
-
-def test_a_split_set_in_the_hugging_face_cache(home: Path) -> None:
-    repo = home / ".cache" / "huggingface" / "hub" / "models--org--name"
-    for i, part in enumerate(sorted((CASES / "h12_split").iterdir())):
-        link(repo / "snapshots" / "1" / part.name, put(repo / "blobs" / str(i), part))
-    (entry,) = found(AppSettings()).values()
-    assert entry.kind == "chat" and len(entry.files) == 3 and entry.n_params == 12
-
-
-def test_moved_caches_of_other_programs(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("hub", "ollama", "studio/models"):
-        (tmp_path / name).mkdir(parents=True)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "ollama"))
-    put(home / ".lmstudio-home-pointer", f"{tmp_path / 'studio'}\n".encode())
-    known = folders(AppSettings())
-    assert ("Hugging Face", tmp_path / "hub") in known
-    assert ("Ollama", tmp_path / "ollama") in known
-    assert ("LM Studio", tmp_path / "studio" / "models") in known
-
-
-def test_lm_studio_old_and_new(home: Path) -> None:
-    put(home / ".lmstudio" / "models" / "org" / "repo" / "new.gguf", SOUND)
-    put(home / ".cache" / "lm-studio" / "models" / "org" / "repo" / "old.gguf", SOUND)
-    entries = found(AppSettings())
-    assert set(entries) == {"new.gguf", "old.gguf"}
-    assert {e.source for e in entries.values()} == {"LM Studio"}
-
-
-def ollama(home: Path, name: str, *layers: tuple[str, bytes]) -> list[Path]:
-    """A model as `ollama pull` leaves it; the blobs' paths."""
-    root = home / ".ollama" / "models"
-    listed, blobs = [], []
-    for kind, data in layers:
-        digest = hashlib.sha256(data).hexdigest()
-        blobs.append(put(root / "blobs" / f"sha256-{digest}", data))
-        media = f"application/vnd.ollama.image.{kind}"
-        listed.append({"mediaType": media, "digest": f"sha256:{digest}", "size": len(data)})
-    put(root / "manifests" / name, json.dumps({"schemaVersion": 2, "layers": listed}).encode())
-    return blobs
-
-
-def test_ollama_models_by_their_tags(home: Path) -> None:
-    weights, projector, _ = ollama(
-        home, "registry.ollama.ai/library/qwen3/4b",
-        ("model", model(name="a")), ("projector", PROJECTOR.read_bytes()), ("license", b"MIT"),
-    )  # fmt: skip
-    ollama(home, "registry.ollama.ai/me/mine/latest", ("model", model(name="b")))
-    ollama(home, "hf.co/org/repo/Q4_K_M", ("model", model(name="c")))
-    entries = {e.name: e for e in found(AppSettings()).values()}
-    assert {"qwen3:4b", "me/mine:latest", "hf.co/org/repo:Q4_K_M"} <= set(entries)
-    assert entries["qwen3:4b"].path in (weights, projector)
-    whole = [e for e in found(AppSettings()).values() if e.path == weights]
-    assert whole[0].companions == (projector,) and whole[0].source == "Ollama"
-
-
-def test_two_tags_of_one_blob_are_one_row(home: Path) -> None:
-    for tag in ("4b", "latest"):
-        ollama(home, f"registry.ollama.ai/library/qwen3/{tag}", ("model", model()))
-    assert [e.name for e in found(AppSettings()).values()] == ["qwen3:4b"]
-
-
-def test_ollama_manifests_that_are_no_use(home: Path) -> None:
-    root = home / ".ollama" / "models" / "manifests" / "h" / "n"
-    secret = put(home / "secret.gguf", SOUND)
-    evil = f"sha256:../../../../{secret.name}"
-    model_layer = {"mediaType": "application/vnd.ollama.image.model", "digest": evil}
-    put(root / "m" / "escape", json.dumps({"layers": [model_layer]}).encode())
-    put(root / "m" / "json", b"{")
-    put(root / "m" / "list", b"[]")
-    put(root / "m" / "null", b'{"layers": [null]}')
-    put(root / "m" / "deep", b"[" * 100_000)
-    put(root / "m" / "large", b" " * (2 << 20))
-    (blob,) = ollama(home, "registry.ollama.ai/library/pulling/1b", ("model", model()))
-    blob.rename(blob.with_name(blob.name + "-partial"))
-    assert list(ollama_models(home / ".ollama" / "models")) == []
-    assert found(AppSettings()) == {}
-
-
 # Helpers and drops
 
 
@@ -502,18 +285,6 @@ def test_the_same_file_twice_is_one_model(tmp_path: Path) -> None:
 def test_a_blob_without_ending_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = put(tmp_path / "sha256-abc", model(name="Blob"))
     assert sort_dropped([path]).models[0].name == "Blob"
-
-
-def test_experts_are_counted(tmp_path: Path) -> None:
-    more = [key("llama.expert_count", U32, 8), key("llama.block_count", U32, 2)]
-    path = put(tmp_path / "m.gguf", model(more=more))
-    assert (inspect(path).n_experts, inspect(path).n_layers) == (8, 2)
-
-
-def test_numbers_of_the_wrong_type_are_left_out(tmp_path: Path) -> None:
-    more = [key("llama.context_length", STRING, "many"), key("general.name", U32, 3)]
-    entry = inspect(put(tmp_path / "m.gguf", model(more=more)))
-    assert (entry.context, entry.name, entry.kind) == (0, "m", "chat")
 
 
 def test_the_report_of_a_drop_is_not_changed_by_the_order(tmp_path: Path) -> None:
