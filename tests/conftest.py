@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,12 @@ FIXTURES = Path(__file__).parent / "fixtures"
 _DEMO = demo.path()
 
 _HOME = Path(tempfile.mkdtemp(prefix="lucebox-tests-"))
-_FOLDERS = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+_FOLDERS = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 for _name in _FOLDERS:
     os.environ[_name] = str(_HOME / _name.lower())
+# Compiled kernels stay from run to run. A test that scans for models sets a folder of its own.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "user")
 os.environ["HOME"] = os.environ["USERPROFILE"] = str(_HOME)
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
@@ -32,12 +33,12 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def user_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Fresh data, settings, cache and log folders for each test; returns their parent."""
+def user_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Fresh data, settings and log folders for each test; returns their parent."""
     home = tmp_path / "user"
     for name in _FOLDERS:
         monkeypatch.setenv(name, str(home / name.lower()))
-    yield home
+    return home
 
 
 @pytest.fixture(scope="session")
