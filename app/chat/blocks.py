@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from app.chat.markdown import Kind, Markdown, Piece, Span, clean, linked
 
@@ -35,9 +36,12 @@ class Blocks:
         self._text = ""
         self._at = 0
         self._kept = 0
+        self._fence = ""
 
     def update(self, text: str) -> int:
         """Take the whole text as it is now; returns the index of the first piece that may differ."""
+        if self._fence and text.startswith(self._text) and self._extend(text):
+            return self._kept
         if not text.startswith(self._text[: self._at]):
             self._clear()
         kept = self._kept
@@ -53,7 +57,26 @@ class Blocks:
             found = self._read(len(text))
         self._advance(found)
         self.pieces[self._kept :] = found[-1][1] if found else []
+        self._note_fence()
         return kept
+
+    def _note_fence(self) -> None:
+        """Remember the marks of code that is being written at the end."""
+        tail = self._text[self._at :]
+        last = self.pieces[-1] if self.pieces else None
+        opened = last is not None and last.kind is Kind.CODE and not last.closed
+        single = len(self.pieces) == self._kept + 1 and tail[:3] in ("```", "~~~")
+        self._fence = tail[:3] if opened and single and "\n" in tail else ""
+
+    def _extend(self, text: str) -> bool:
+        """Put new lines to open code without reading it again; false if they may end it."""
+        line = self._text.rfind("\n") + 1
+        if self._fence in text[line:] or "\r" in text[line:]:
+            return False
+        self._text = text
+        code = clean(text[text.index("\n", self._at) + 1 :]).removesuffix("\n")
+        self.pieces[-1] = replace(self.pieces[-1], code=code)
+        return True
 
     def _advance(self, found: _Found) -> None:
         """Keep all blocks but the last, which may still grow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
@@ -22,7 +22,7 @@ from app.chat.colors import Mark
 from app.chat.markdown import Kind, Piece, Span
 from app.chat.style import Line, Style
 
-CODE_LINES = 40
+CODE_LINES = 24
 TABLE_ROWS = 16
 _NEW_LINE = "\u2028"
 
@@ -312,7 +312,7 @@ def _cover(run: Run, begin: int, end: int) -> list[QRectF]:
 
 
 def _x(line: QTextLine, position: int) -> float:
-    found = line.cursorToX(position)
+    found: Any = line.cursorToX(position)  # with the position that was used, where it was moved
     return float(found[0] if isinstance(found, tuple) else found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def _make(name: str) -> Lexer | None:
     if found is None:
         return None
     lexer: Lexer = found(stripnl=False, ensurenl=False)
-    list(lexer.get_tokens_unprocessed("x = 1\n"))  # type: ignore[attr-defined]
+    list(lexer.get_tokens_unprocessed("x = 1\n"))
     return lexer
 
 
@@ -68,7 +68,7 @@ class Coloring:
     """Marks of one text in order, made only as far as they are asked for."""
 
     def __init__(self, lexer: Lexer, text: str) -> None:
-        self._tokens: Iterator[tuple[int, _TokenType, str]] = lexer.get_tokens_unprocessed(text)  # type: ignore[attr-defined]
+        self._tokens: Iterator[tuple[int, _TokenType, str]] = lexer.get_tokens_unprocessed(text)
         self._ahead: tuple[int, int, str] | None = None
 
     def until(self, end: int) -> list[Mark]:
@@ -94,15 +94,24 @@ class Coloring:
 
 
 def _color(token: _TokenType) -> str:
-    from pygments.token import Comment, Keyword, Name, Number, Operator, String
+    """The colour of a kind of token, "" for none; the longest prefix that fits counts."""
+    for length in range(len(token), 0, -1):
+        if (name := _COLORS.get(tuple(token[:length]))) is not None:
+            return name
+    return ""
 
-    if token in Comment:
-        return "" if token in Comment.Preproc else "comment"
-    if token in Keyword or token in Operator.Word or token in Name.Tag:
-        return "keyword"
-    if token in String:
-        return "string"
-    if token in Number:
-        return "number"
-    named = (Name.Function, Name.Class, Name.Builtin, Name.Decorator, Name.Attribute)
-    return "name" if any(token in n for n in named) else ""
+
+_COLORS: Mapping[tuple[str, ...], str] = {
+    ("Comment",): "comment",
+    ("Comment", "Preproc"): "",
+    ("Keyword",): "keyword",
+    ("Operator", "Word"): "keyword",
+    ("Name", "Tag"): "keyword",
+    ("Literal", "String"): "string",
+    ("Literal", "Number"): "number",
+    ("Name", "Function"): "name",
+    ("Name", "Class"): "name",
+    ("Name", "Builtin"): "name",
+    ("Name", "Decorator"): "name",
+    ("Name", "Attribute"): "name",
+}

@@ -123,8 +123,8 @@ class Composer(QFrame):
         banner.addWidget(button(self.tr("Cancel"), self.end_edit, kind="quiet"))
         tools = QHBoxLayout()
         tools.setSpacing(theme().space(1))
-        for widget in (self.attach, self.tune, self.prompt):
-            tools.addWidget(widget)
+        for tool in (self.attach, self.tune, self.prompt):
+            tools.addWidget(tool)
         tools.addSpacing(theme().space(2))
         tools.addWidget(self.count, 1)
         for widget in (self._help, self._send, self._stop, self._key):

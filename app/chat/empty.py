@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -34,7 +36,7 @@ class EmptyChat(QWidget):
         for text in self.starters:
             row = QHBoxLayout()
             row.addStretch(1)
-            row.addWidget(button(text, lambda t=text: self.chosen.emit(t)))
+            row.addWidget(button(text, partial(self.chosen.emit, text)))
             row.addStretch(1)
             column.addLayout(row)
         column.addStretch(4)

@@ -24,7 +24,7 @@ class ChatKeys(QObject):
         self._add("new", self.tr("New chat"), "Ctrl+N", page.new_chat)
         self._add("pick", self.tr("Choose a model"), "Ctrl+L", page.header.pick)
         self._add("search", self.tr("Search all chats"), "Ctrl+Shift+F", page.list.focus_search)
-        self._add("find", self.tr("Find in this chat"), "Ctrl+F", page.find.begin)
+        self._add("find", self.tr("Find in this chat"), "Ctrl+F", page.find_bar.begin)
         self._add("again", self.tr("Answer again"), "Ctrl+R", self._again)
         self._add("copy", self.tr("Copy the last answer"), "Ctrl+Shift+C", self._copy)
         self._add("export", self.tr("Export this chat"), "Ctrl+E", self._export)

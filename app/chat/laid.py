@@ -15,7 +15,7 @@ from app.chat.colors import Coloring, Lexers, Mark
 from app.chat.markdown import Kind
 from app.chat.style import Style
 
-FEED = 2000
+FEED = 1000
 
 
 class Place(NamedTuple):
@@ -85,22 +85,20 @@ class Laid:
 
     def advance(self, deadline: float) -> bool:
         """Work until all is done or `time.perf_counter()` passes `deadline`; whether all is done."""
-        while not self.done:
+        done = self.done
+        while not done:
             if self._fed < len(self.text):
                 self._feed()
             else:
                 self._make(self._made)
                 self._made += 1
-            if self.done:
-                del self.boxes[len(self._parts) :]
-                self._place(0)
-            elif time.perf_counter() > deadline:
-                self._place(0)
-                return False
-        if self.boxes and not self._parts:
-            self.boxes.clear()
-            self._place(0)
-        return True
+            done = self.done
+            if time.perf_counter() > deadline:
+                break
+        if done:
+            del self.boxes[len(self._parts) :]
+        self._place()
+        return done
 
     def _feed(self) -> None:
         self._fed = min(self._fed + FEED, len(self.text))
@@ -142,7 +140,7 @@ class Laid:
             self._coloring[1].until(part.start)
         return self._coloring[1].until(end)
 
-    def _place(self, first: int) -> None:
+    def _place(self) -> None:
         y = 0.0
         for i, box in enumerate(self.boxes):
             y += box.gap if i else 0.0

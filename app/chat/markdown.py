@@ -5,6 +5,7 @@ Raw HTML stays text, images become words, and links keep an address only for htt
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -130,27 +131,25 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    line = start
-    from_ = begin + 2
-    while line < end:
-        if closing in state.src[from_ : state.eMarks[line]]:
-            break
+    line, after = start, begin + 2
+    while line < end and closing not in state.src[after : state.eMarks[line]]:
         line += 1
-        from_ = state.bMarks[line]
         if line < end and state.isEmpty(line):
             return False
-    else:
+        after = state.bMarks[line] if line < end else 0
+    # One without an end may still be growing; what stands behind an end makes it part of a sentence.
+    if line < end and state.src[after : state.eMarks[line]].rstrip()[-2:] != closing:
         return False
-    if state.src[from_ : state.eMarks[line]].rstrip()[-2:] != closing:
-        return False
-    state.line = line + 1
+    state.line = min(line + 1, end)
     token = state.push("math_block", "", 0)
     token.content = state.getLines(start, state.line, state.blkIndent, False).strip()
     token.map = [start, state.line]
     return True
 
 
+@functools.cache
 def _parser() -> MarkdownIt:
+    # Reading leaves no trace in it, so one serves all messages.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.disable(["html_block", "html_inline"])
     parser.inline.ruler.before("escape", "math", _math_inline)
@@ -249,7 +248,8 @@ def _flatten(tokens: Sequence[Token]) -> list[Piece]:
                 if marker and spans and (task := _TASKS.get(spans[0].text[:4])):
                     marker = task
                     spans[0] = replace(spans[0], text=spans[0].text[4:])
-                put(Piece(Kind.TEXT, tuple(spans), tight=token.hidden))
+                # Items stand close also where blank lines part them: a later item must not move them.
+                put(Piece(Kind.TEXT, tuple(spans), tight=bool(marker) or token.hidden))
                 i += 2
             case "heading_open":
                 spans = _spans(tokens[i + 1].children or [])

@@ -50,7 +50,7 @@ class ChatPage(Page):
         self.view = MessageView()
         self.empty = EmptyChat()
         self.composer = Composer()
-        self.find = FindBar(self.view)
+        self.find_bar = FindBar(self.view)
         self._note: Note | None = None
         self._inspector: QWidget | None = None
         self._popovers: dict[str, Popover] = {}
@@ -84,7 +84,7 @@ class ChatPage(Page):
 
             centre.addWidget(LoadPanel(self.services, opener))
         centre.addLayout(self._notes)
-        centre.addWidget(self.find)
+        centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)
         centre.addLayout(box)
         whole = QHBoxLayout(self)

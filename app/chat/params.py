@@ -19,7 +19,8 @@ def overrides(settings: AppSettings, model: ModelInfo) -> dict[str, Any]:
     for name, value in settings.sampling.get(str(model.path), {}).items():
         if name in NAMES and (value is None or isinstance(value, (int, float))):
             try:
-                dataclasses.replace(model.sampling, **{name: value})
+                change: dict[str, Any] = {name: value}
+                dataclasses.replace(model.sampling, **change)
             except BadRequest:
                 continue
             kept[name] = value

@@ -47,7 +47,7 @@ class MessageRow(QWidget):
         self.setProperty("ringRadius", theme().radius("panel"))
         self._fold = QPushButton(self)
         self._fold.setProperty("kind", "quiet")
-        self._fold.setAccessibleName(self.tr("Thinking"))
+        self._fold.setStyleSheet("QPushButton { font-weight: 400; }")
         self._fold.clicked.connect(self._on_fold)
         self._folded_text = label("", "muted")
         self._folded_text.setParent(self)
@@ -135,9 +135,6 @@ class MessageRow(QWidget):
         self._fold.setAccessibleDescription(
             self.tr("Unfolded") if entry.unfolded else self.tr("Folded")
         )
-        font = theme().font("ui")
-        if self._fold.font() != font:
-            self._fold.setFont(font)
         size = self._fold.sizeHint()
         top = round(place.header.top() + (place.header.height() - size.height()) / 2)
         self._fold.setGeometry(-FOLD_PAD, top, size.width(), size.height())
@@ -234,7 +231,7 @@ class MessageRow(QWidget):
         return " · ".join(notes)
 
     def _line_up(self, widgets: list[QWidget], footer: QRectF) -> None:
-        x = -4 if widgets and isinstance(widgets[0], IconButton) else 0
+        x = -6 if widgets and isinstance(widgets[0], IconButton) else 0
         for widget in widgets:
             size = widget.sizeHint() if not isinstance(widget, IconButton) else widget.size()
             if isinstance(widget, QLabel):
@@ -245,7 +242,7 @@ class MessageRow(QWidget):
             x += size.width() + (4 if isinstance(widget, IconButton) else 8)
 
     def _line_up_right(self, footer: QRectF) -> None:
-        x = self.width() + 4
+        x = self.width() + 6
         for widget, gap in ((self._next, 0), (self._version, 2), (self._previous, 2)):
             size = widget.sizeHint() if widget is self._version else widget.size()
             x -= size.width() + gap

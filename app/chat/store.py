@@ -19,6 +19,8 @@ from app.chat.tree import Chat, ChatInfo, Message, Role, State
 
 RETRY_S = 5.0
 MAX_HITS = 200
+# Problems that go away by themselves.
+_PASSING = {ProblemKind.FULL, ProblemKind.FAILED}
 _CHAT = tuple(f.name for f in dataclasses.fields(ChatInfo))
 _MESSAGE = tuple(f.name for f in dataclasses.fields(Message))
 
@@ -170,12 +172,10 @@ class ChatStore:
                 self._retry_at = time.monotonic() + RETRY_S
             self._tell(Problem(kind, str(self.path), str(error)))
             return False
-        if self._retry_at:
-            self._retry_at = 0.0
-            if self._told & {ProblemKind.FULL, ProblemKind.FAILED}:
-                self._told -= {ProblemKind.FULL, ProblemKind.FAILED}
-                self._tell(Problem(ProblemKind.SOLVED, str(self.path)))
-                self._told.discard(ProblemKind.SOLVED)
+        self._retry_at = 0.0
+        if self._told & _PASSING:
+            self._told -= _PASSING
+            self._on_problem(Problem(ProblemKind.SOLVED, str(self.path)))
         return True
 
     def _attempt(self, work: Work, write: bool = False) -> Any:

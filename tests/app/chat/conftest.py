@@ -1,0 +1,90 @@
+"""A chat page on the fake engine, with folders of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.chat.page import ChatPage
+from app.chat.session import ChatSession
+from app.chat.store import ChatStore
+from app.controller import EngineController
+from app.page import Services
+from app.settings import Settings
+from app.theme import theme
+from tests.app.fake_engine import FakeEngine
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def services(qtbot: QtBot, engine: FakeEngine, tmp_path: Path) -> Iterator[Services]:
+    theme().apply("dark")
+    controller = EngineController(lambda: engine)
+    made = Services(controller, Settings(), tmp_path / "data" / "chats.sqlite")
+    made.said = []  # type: ignore[attr-defined]
+    made.undos = []  # type: ignore[attr-defined]
+    made.toast = made.said.append  # type: ignore[attr-defined]
+    made.toast_undo = lambda text, undo: made.undos.append((text, undo))  # type: ignore[attr-defined]
+    yield made
+    session = controller.findChild(ChatSession)
+    assert controller.shutdown()
+    if session is not None:
+        assert session.store.close() == 0
+
+
+@pytest.fixture
+def load(qtbot: QtBot, services: Services) -> Callable[[], None]:
+    def load() -> None:
+        with qtbot.waitSignal(services.controller.model_changed):
+            services.controller.load("/models/tiny.gguf")
+
+    return load
+
+
+@pytest.fixture
+def session(services: Services) -> ChatSession:
+    return ChatSession.of(services)
+
+
+@pytest.fixture
+def page(qtbot: QtBot, services: Services, load: Callable[[], None]) -> ChatPage:
+    load()
+    made = ChatPage(services)
+    qtbot.addWidget(made)
+    made.resize(1100, 800)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+@pytest.fixture
+def ask(qtbot: QtBot, page: ChatPage) -> Callable[[str], Any]:
+    """Sends a message through the page and waits until it is answered; returns the answer."""
+
+    def ask(text: str) -> Any:
+        page.composer.set_text(text)
+        page.composer.editor.submitted.emit()
+        settle(qtbot, page.session)
+        return page.session.chat.path()[-1]
+
+    return ask
+
+
+def settle(qtbot: QtBot, session: ChatSession) -> None:
+    """Wait until nothing is being answered."""
+    qtbot.waitUntil(lambda: session.generation(session.chat.info.id) is None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChatStore]:
+    made = ChatStore(tmp_path / "chats.sqlite")
+    yield made
+    made.close()
