@@ -189,8 +189,10 @@ def _walk(
 ) -> Iterator[list[list[Path]]]:
     """Per folder below `root`, the models in it as groups of files (the parts of a set).
 
-    Links are followed, but no folder is entered twice, so a link to a parent ends there.
+    Links are followed, but not upwards (a link to / would bring the whole disk), and no folder is
+    entered twice.
     """
+    home = Path(os.path.realpath(root))
     waiting = [root]
     while waiting and not stop.is_set():
         folder = waiting.pop()
@@ -205,7 +207,8 @@ def _walk(
                     items, key=lambda i: (i.is_symlink(), i.name.casefold(), i.name)
                 ):
                     if _is_folder(item):
-                        inner.append(Path(item.path))
+                        upwards = item.is_symlink() and home.is_relative_to(os.path.realpath(item))
+                        inner += [] if upwards else [Path(item.path)]
                     elif item.name.lower().endswith(".gguf") and not item.name.startswith("._"):
                         files.append(Path(item.path))
         except OSError:

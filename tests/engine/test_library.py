@@ -43,6 +43,14 @@ def test_every_depth_and_nothing_twice(tree: Path) -> None:
     assert {entry.root for entry in reports} == {tree}
 
 
+def test_links_upwards_are_not_followed(tree: Path) -> None:
+    put(tree.parent / "private" / "x.gguf", SOUND)
+    for name, target in (("up", tree.parent), ("all", Path(tree.anchor)), ("side", tree / "d1")):
+        os.symlink(target, tree / name)
+    assert len(found(only(tree / "d1" / "d2"))) == 2
+    assert "x.gguf" not in found(only(tree))
+
+
 def test_hard_links_and_links_in_other_folders_are_shown_once(tree: Path, tmp_path: Path) -> None:
     os.link(tree / "a.gguf", tree / "copy.gguf")
     other = tmp_path / "other"
