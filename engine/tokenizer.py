@@ -242,6 +242,8 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
             "This version cannot read its text."
         )
     tokens = [t or f"[EMPTY_{i}]" for i, t in enumerate(meta_array(meta, _KEY + "tokens", str))]
+    if not tokens:
+        raise _faulty(f"{_KEY}tokens is empty, expected the vocabulary")
     if len(set(tokens)) != len(tokens):
         text, count = Counter(tokens).most_common(1)[0]
         raise _faulty(f"{_KEY}tokens holds {text!r} {count} times, expected each token once")
