@@ -222,7 +222,7 @@ def _typical(ids: Ids, weights: Floats, total: float, mass: float) -> tuple[Ids,
     p = weights / total
     with np.errstate(divide="ignore"):
         surprise = -np.log(p)
-    expected = float(np.sum(p * surprise, where=p > 0))
+    expected = float(p[p > 0] @ surprise[p > 0])
     order = np.argsort(np.abs(surprise - expected), kind="stable")
     keep = np.sort(order[: _n_within(p[order], mass)])
     return ids[keep], weights[keep]
