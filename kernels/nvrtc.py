@@ -122,8 +122,8 @@ def resources(log: str) -> dict[str, Resources]:
     """Kernels of a log made with --ptxas-options=-v."""
     found = {}
     pattern = (
-        r"Function properties for (\w+)\s+(?:ptxas\s*\.)?\s*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes"
-        r" spill loads\s+ptxas info\s*: Used (\d+) registers(.*)"
+        r"Function properties for (\w+)\s+(?:ptxas\s*\.)?\s*(\d+) bytes stack frame,"
+        r" (\d+) bytes spill stores, (\d+) bytes spill loads\s+ptxas info\s*: Used (\d+) registers(.*)"
     )
     for name, stack, stores, loads, registers, rest in re.findall(pattern, log):
         shared = re.search(r"(\d+) bytes smem", rest)

@@ -1,0 +1,263 @@
+"""One NVIDIA card: memory with an owner, a stream, kernels, and weights brought into their packed layout."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine.gguf import Tensor
+from kernels import variants
+from kernels.driver import Driver, DriverError, Kernel, Module
+from kernels.loader import CompileError, Loader
+from kernels.variants import Variant
+
+STAGING = 32 << 20
+TILE = 16
+SUPERBLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A tensor on the card: a matrix in `type_id`'s packed layout or as numbers, or a float32 vector."""
+
+    address: int
+    rows: int
+    columns: int
+    type_id: int
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is in chunks of 16 rows x 256 columns."""
+        return self.type_id in variants.PACKED
+
+    @property
+    def superblocks(self) -> int:
+        """Chunks side by side."""
+        return -(-self.columns // SUPERBLOCK)
+
+    @property
+    def tiles(self) -> int:
+        """Chunks one below the other."""
+        return -(-self.rows // TILE)
+
+
+def gib(n: float) -> str:
+    """Bytes for a message."""
+    return f"{n / 2**30:.2f} GiB"
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turns CUDA's errors into `KernelError`."""
+    try:
+        yield
+    except (DriverError, CompileError) as error:
+        raise KernelError(f"The GPU's kernels failed. {error}") from error
+    except RuntimeError as error:  # CuPy's CUDARuntimeError and CUDADriverError are that
+        raise KernelError(
+            f"The GPU failed: {error}. Load the model again; if it fails once more, restart the program."
+        ) from error
+
+
+class Card:
+    """Device `index`. Every method may be called from any thread, one at a time."""
+
+    def __init__(
+        self, index: int, cache: Path | None, on_progress: Callable[[int, int], None] | None
+    ) -> None:
+        import cupy  # takes half a second, so only where a card is used
+
+        self._cuda: Any = cupy.cuda
+        self.runtime: Any = cupy.cuda.runtime
+        self.index = index
+        with told():
+            self.use()
+            major, minor = divmod(int(self._cuda.Device(index).compute_capability), 10)
+            self.arch = 10 * major + minor
+            properties = self.runtime.getDeviceProperties(index)
+            self.processors = int(properties["multiProcessorCount"])
+            name = properties["name"]
+            self.name = name.decode() if isinstance(name, bytes) else str(name)
+            self.stream: Any = self._cuda.Stream(non_blocking=True)
+            self._driver = Driver()
+            self._loader = Loader(self.arch, cache, newest=self.runtime.driverGetVersion() // 1000)
+        self._on_progress = on_progress
+        self._modules: dict[Variant, Module] = {}
+        self._kernels: dict[tuple[Variant, str], Kernel] = {}
+        self._memory: list[int] = []
+        self._staging: list[tuple[NDArray[np.uint8], Any, int, Any]] = []
+
+    def use(self) -> None:
+        """Make this card the calling thread's."""
+        self.runtime.setDevice(self.index)
+
+    def free_bytes(self) -> int:
+        """Memory that nobody holds."""
+        return int(self.runtime.memGetInfo()[0])
+
+    def allocate(self, size: int, addends: dict[str, int]) -> int:
+        """Memory, uninitialised; `OutOfMemory` names `addends`, of which this is one."""
+        free = self.free_bytes()
+        try:
+            address = int(self.runtime.malloc(max(size, 256)))
+        except RuntimeError as error:
+            parts = ", ".join(f"{name} {gib(n)}" for name, n in addends.items())
+            raise OutOfMemory(
+                f"{self.name} has {gib(free)} of memory free, expected {gib(size)} more for the model"
+                f" ({parts}). Close other programs that use the card, or choose a smaller model or context."
+            ) from error
+        self._memory.append(address)
+        return address
+
+    def pinned(self, size: int) -> tuple[NDArray[np.uint8], Any]:
+        """Host memory that the card reads and writes directly, and its owner."""
+        owner = self._cuda.alloc_pinned_memory(size)
+        return np.frombuffer(owner, np.uint8, size), owner
+
+    def put(self, data: NDArray[Any]) -> int:
+        """A copy of a small array on the card."""
+        data = np.ascontiguousarray(data)
+        address = self.allocate(data.nbytes, {"small tables": data.nbytes})
+        self.runtime.memcpy(address, data.ctypes.data, data.nbytes, self.runtime.memcpyHostToDevice)
+        return address
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy between any two places, in the stream's order."""
+        self.runtime.memcpyAsync(target, source, size, self.runtime.memcpyDefault, self.stream.ptr)
+
+    def build(self, wanted: Iterable[Variant]) -> None:
+        """Compile and load kernels that are not there yet."""
+        missing = [v for v in wanted if v not in self._modules]
+        if missing:
+            with told():
+                for variant, code in self._loader.load(missing, self._on_progress).items():
+                    self._modules[variant] = self._driver.load(code)
+
+    def kernel(self, variant: Variant, name: str, shared: int = 0) -> Kernel:
+        """A kernel, built if need be."""
+        key = (variant, name)
+        if key not in self._kernels:
+            self.build([variant])
+            with told():
+                self._kernels[key] = self._modules[variant].kernel(name, shared)
+        return self._kernels[key]
+
+    def upload(self, tensor: Tensor, held: int) -> tuple[Weight, int]:
+        """A tensor on the card and its bytes there; `held` bytes of the model are there already."""
+        self.use()
+        if len(tensor.shape) == 1:
+            values = tensor.dequantize().astype(np.float32)
+            return Weight(self.put(values), 1, values.size, 0), values.nbytes
+        rows, columns = tensor.shape
+        if columns % 4:
+            raise UnsupportedModel(
+                f"{tensor.name} has {columns} columns, expected a multiple of 4. Load it on the processor."
+            )
+        type_id, data = tensor.type.id, tensor.data
+        if type_id not in variants.PACKED and type_id not in variants.FLOATS:
+            type_id, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
+        self.build(variants.of_type(type_id, self.arch))
+        weight = Weight(0, rows, columns, type_id)
+        packed = weight.packed
+        size = (
+            weight.tiles * weight.superblocks * variants.PACKED[type_id] if packed else data.nbytes
+        )
+        address = self.allocate(size, {"weights so far": held, tensor.name: size})
+        rows_of_data = data.reshape(rows, -1)
+        with told():
+            (self._upload_packed if packed else self._upload_plain)(
+                rows_of_data, columns, type_id, address
+            )
+        return Weight(address, rows, columns, type_id), size
+
+    def _pieces(
+        self, data: NDArray[np.uint8], step: int
+    ) -> Iterator[tuple[int, NDArray[np.uint8], int]]:
+        """Send rows to the card through two pinned buffers in turn: first row, rows, their address there."""
+        if not self._staging:
+            for _ in range(2):
+                array, owner = self.pinned(STAGING)
+                there = self.allocate(STAGING, {"staging": 2 * STAGING})
+                self._staging.append((array, owner, there, self._cuda.Event(disable_timing=True)))
+        for i, first in enumerate(range(0, len(data), step)):
+            array, _, there, event = self._staging[i % 2]
+            piece = data[first : first + step]
+            event.synchronize()
+            array[: piece.nbytes].reshape(piece.shape)[...] = piece
+            self.copy(there, array.ctypes.data, piece.nbytes)
+            yield first, piece, there
+            event.record(self.stream)
+
+    def _upload_plain(
+        self, data: NDArray[np.uint8], columns: int, type_id: int, address: int
+    ) -> None:
+        size = data.shape[1]
+        for first, piece, there in self._pieces(data, max(1, STAGING // size)):
+            self.copy(address + first * size, there, piece.nbytes)
+        self.stream.synchronize()
+
+    def _upload_packed(
+        self, data: NDArray[np.uint8], columns: int, type_id: int, address: int
+    ) -> None:
+        size, superblocks = data.shape[1], -(-columns // SUPERBLOCK)
+        step = STAGING // size // TILE * TILE
+        if not step:
+            raise UnsupportedModel(f"Rows of {size:,} bytes; expected at most {STAGING // TILE:,}.")
+        repack = self.kernel(Variant("repack.cu", (("TYPE", type_id),)), "repack")
+        chunk = variants.PACKED[type_id]
+        for first, piece, there in self._pieces(data, step):
+            args = (
+                ctypes.c_void_p(there),
+                ctypes.c_void_p(address + first // TILE * superblocks * chunk),
+                ctypes.c_int(len(piece)),
+                ctypes.c_int(columns),
+                ctypes.c_longlong(size),
+            )
+            repack.launch(self.stream.ptr, (superblocks, -(-len(piece) // TILE), 1), 128, args)
+        self.stream.synchronize()
+
+    def drop_staging(self) -> None:
+        """Give the buffers of `upload` back."""
+        for _, _, there, _ in self._staging:
+            self.runtime.free(there)
+            self._memory.remove(there)
+        self._staging.clear()
+
+    def capture(self) -> AbstractContextManager[Any]:
+        """What is put on the stream inside becomes a graph, the `graph` of the yielded object."""
+        return _capture(self.stream)
+
+    def close(self) -> None:
+        """Free all memory and code."""
+        self.use()
+        self._staging.clear()
+        for address in self._memory:
+            self.runtime.free(address)
+        self._memory.clear()
+        for module in self._modules.values():
+            module.unload()
+        self._modules.clear()
+        self._kernels.clear()
+
+
+class _Captured:
+    graph: Any = None
+
+
+@contextmanager
+def _capture(stream: Any) -> Iterator[_Captured]:
+    captured = _Captured()
+    with stream:
+        stream.begin_capture()
+        try:
+            yield captured
+        finally:
+            captured.graph = stream.end_capture()

@@ -1,0 +1,133 @@
+"""Matrix products of every format against the same quantised activations in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.gguf import Tensor
+from engine.ops.base import Limits, Shape, StepInput
+from engine.quants import TYPES, by_name, dequantize
+from tests.reference.two_level import two_level
+
+TYPE_NAMES = (
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "Q4_K",
+    "Q5_K",
+    "Q6_K",
+    "F16",
+    "BF16",
+    "F32",
+    "IQ4_NL",
+)
+SHAPES = ((48, 256), (4096, 1024), (200, 576), (51, 2048), (1024, 4096))
+N_TOKENS = 64
+LIMITS = Limits(rows=64, sequences=1, pages=1, page_tokens=64, pages_per_sequence=1)
+
+
+def random_tensor(rng: np.random.Generator, name: str, rows: int, columns: int) -> Tensor:
+    """Valid random blocks with weights of about 0.03."""
+    kind = by_name(name)
+    if columns % kind.block:
+        columns = -(-columns // kind.block) * kind.block
+    if kind.block == 1:
+        values = (rng.standard_normal((rows, columns)) * 0.03).astype(np.float32)
+        if name == "BF16":
+            data = (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+        else:
+            data = values.astype(np.float16 if name == "F16" else np.float32).view(np.uint8)
+        return Tensor("w", (rows, columns), kind, data)
+    n = rows * columns // kind.block
+    data = rng.integers(0, 256, (n, kind.bytes), dtype=np.uint8)
+
+    def scales(at: int, size: float) -> None:
+        values = (rng.uniform(0.5, 1.5, n) * rng.choice((-1, 1), n) * size).astype(np.float16)
+        data[:, at : at + 2] = values[:, None].view(np.uint8)
+
+    if name in ("Q4_K", "Q5_K"):
+        scales(0, 7e-5)
+        scales(2, 5e-4)
+    elif name == "Q6_K":
+        scales(208, 2e-5)
+    else:
+        scales(0, 3e-4 if name == "Q8_0" else 4e-3)
+        if name in ("Q4_1", "Q5_1"):
+            scales(2, 1e-2)
+    return Tensor("w", (rows, columns), kind, data.reshape(rows, -1))
+
+
+def product_of(ops: Any, w: Tensor, x: np.ndarray) -> Any:
+    """A function: rows of x -> rows of x W^T through `head`."""
+    rows, columns = w.shape
+    table = Tensor("x", x.shape, TYPES[0], x.view(np.uint8))
+    ops.allocate(Shape(1, columns, rows, 4, 1, 64), LIMITS)
+    weight, embedding = ops.upload(w), ops.upload(table)
+    with ops.recording():
+        ops.head(ops.embed(embedding), weight)
+
+    def run(tokens: np.ndarray) -> np.ndarray:
+        index = np.arange(len(tokens), dtype=np.int32)
+        zero = np.zeros(len(tokens), np.int32)
+        return ops.run(
+            StepInput(tokens.astype(np.int32), index, zero, np.zeros((1, 1), np.int32), index)
+        ).copy()
+
+    return run
+
+
+@pytest.mark.parametrize("name", TYPE_NAMES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products_equal_numpy_and_do_not_depend_on_the_batch(
+    make_ops: Any, name: str, shape: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng()
+    w = random_tensor(rng, name, *shape)
+    x = rng.standard_normal((N_TOKENS, w.shape[1])).astype(np.float32)
+    x[:, rng.integers(0, w.shape[1], 3)] *= 50
+    run = product_of(make_ops(), w, x)
+    quantised = (
+        two_level(x) if by_name(name).block > 1 and name != "IQ4_NL" else x.astype(np.float64)
+    )
+    weights = dequantize(w.data, w.type).astype(np.float64)
+    want = quantised @ weights.T
+    tolerance = 1e-3 if name == "IQ4_NL" else 1e-5
+    tokens = rng.permutation(N_TOKENS)[:32]
+    whole = run(tokens)
+    for m in (1, 2, 5, 8, 9, 16, 17, 32):
+        got = run(tokens[:m])
+        assert got.shape == (m, shape[0])
+        np.testing.assert_array_equal(got, whole[:m])
+    error = np.linalg.norm(whole - want[tokens]) / np.linalg.norm(want[tokens])
+    assert error < tolerance
+
+
+def test_extreme_codes_do_not_overflow(make_ops: Any) -> None:
+    """Every code, scale and activation at its limit: integer sums are the largest that can be."""
+    for name in ("Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"):
+        kind = by_name(name)
+        for fill in (0x00, 0x7F, 0x80, 0xFF):
+            blocks = np.full((32 * 512 // kind.block, kind.bytes), fill, np.uint8)
+            one = np.frombuffer(np.float16(2**-10).tobytes(), np.uint8)
+            for at in (
+                (0, 2)
+                if name.endswith("4_K") or name.endswith("5_K")
+                else (208,)
+                if name == "Q6_K"
+                else (0,)
+            ):
+                blocks[:, at : at + 2] = one
+            w = Tensor("w", (32, 512), kind, blocks.reshape(32, -1))
+            x = np.ones((N_TOKENS, 512), np.float32)
+            x[1::2] = -1
+            run = product_of(make_ops(), w, x)
+            want = two_level(x) @ dequantize(w.data, kind).astype(np.float64).T
+            tokens = np.arange(32)
+            np.testing.assert_allclose(
+                run(tokens), want[tokens], rtol=1e-5, atol=1e-6 * np.abs(want).max()
+            )
