@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine import devices
 from engine.answer import Answer
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
-from engine.devices import devices
 from engine.errors import BadRequest, EngineError, KernelError, OutOfMemory
 from engine.loading import LoadedModel, OnProgress, check_ids, load_model
 from engine.metrics import Meter
@@ -337,7 +337,7 @@ class Engine:
     def _memory_parts(self) -> tuple[MemoryPart, ...]:
         """Owners of this PC's memory; they sum to all of it."""
         model = self._model
-        cpu = devices()[0]
+        cpu = devices.cpu()
         owned = model.ops.memory() if model else {}
         titles = {"model": "Model", "kv": "Conversation", "work": "Work space"}
         parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]

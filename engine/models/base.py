@@ -199,7 +199,7 @@ class Model(Protocol):
 
 def is_known(architecture: str) -> bool:
     """Whether a model file for this `general.architecture` exists."""
-    if not architecture.isidentifier() or architecture == "base":
+    if not architecture.isidentifier() or architecture in ("base", "__init__"):
         return False
     return importlib.util.find_spec(f"engine.models.{architecture}") is not None
 
