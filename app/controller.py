@@ -124,6 +124,11 @@ class EngineController(QObject):
         """The file that is being loaded."""
         return self._load.path if self._load else None
 
+    @property
+    def polling(self) -> bool:
+        """Whether metrics are read again and again."""
+        return self._metrics_timer.isActive()
+
     # Commands
 
     def start(self) -> None:
@@ -223,6 +228,10 @@ class EngineController(QObject):
             log.error("%s", _stacks())
             return False
         return True
+
+    def wait(self, timeout_ms: int) -> bool:
+        """Wait for the engine's thread after a shutdown that was given up."""
+        return self._thread.wait(timeout_ms)
 
     # Other threads
 

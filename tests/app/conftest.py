@@ -1,0 +1,67 @@
+"""A window over a fake engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.controller import EngineController
+from app.i18n import Language
+from app.page import Services
+from app.settings import Settings
+from app.theme import theme
+from app.window import MainWindow, PageSpec
+from tests.app.fake_engine import FakeEngine
+
+STUBS = (
+    PageSpec("chat", "chat", "tests.app.stub_pages:InspectedPage"),
+    PageSpec("models", "models", "tests.app.stub_pages:StubPage"),
+    PageSpec("settings", "settings", "tests.app.stub_pages:StubPage", bottom=True),
+    PageSpec("first_run", "chat", "tests.app.stub_pages:StubPage", under="chat"),
+)
+
+
+@pytest.fixture(autouse=True)
+def usual_look(qapp: QApplication) -> Iterator[None]:
+    """Every test begins with light colours, usual text size and English."""
+    theme().apply("light", 100)
+    Language(qapp).apply("en")
+    yield
+
+
+@pytest.fixture
+def fake() -> FakeEngine:
+    """The engine behind `controller`."""
+    return FakeEngine()
+
+
+@pytest.fixture
+def controller(qapp: QApplication, fake: FakeEngine) -> Iterator[EngineController]:
+    """A controller that is shut down in the end."""
+    made = EngineController(lambda: fake)
+    yield made
+    fake.deaf = False
+    made.shutdown()
+
+
+@pytest.fixture
+def services(controller: EngineController, tmp_path: Path) -> Services:
+    """Services with default settings."""
+    return Services(controller, Settings(), tmp_path / "chats.sqlite")
+
+
+@pytest.fixture
+def window(qtbot: QtBot, services: Services) -> Iterator[MainWindow]:
+    """A shown window with stub pages, on the chat."""
+    made = MainWindow(services, STUBS)
+    qtbot.addWidget(made)
+    made.resize(1400, 800)
+    made.show()
+    qtbot.waitExposed(made)
+    made.activateWindow()
+    made.navigate("chat")
+    yield made
