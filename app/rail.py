@@ -118,6 +118,11 @@ class Rail(QFrame):
         """A short count at a page's icon."""
         self._buttons[name].set_count(text)
 
+    @property
+    def expert(self) -> bool:
+        """The state of the Expert switch."""
+        return self._expert.isChecked()
+
     def set_expert(self, on: bool) -> None:
         """Show the state of the Expert switch."""
         self._expert.setChecked(on)

@@ -146,6 +146,9 @@ class MainWindow(QMainWindow):
         page: Page = getattr(importlib.import_module(module), cls)(self.services)
         self._pages[name] = page
         self.stack.addWidget(page)
+        # Tab goes in the order of adding, and the pane comes after every page.
+        self.pane.setParent(None)
+        self.splitter.addWidget(self.pane)
         return page
 
     def _renew_pages(self) -> None:
