@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,41 +33,12 @@ from engine.types import (
     PrefillProgress,
     Request,
     Started,
-    TextDelta,
 )
+from tests.engine.listener import Listener
 from tests.engine.oracle import expected, model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
 GREEDY = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
-
-
-class Listener:
-    """Collects the events of one request."""
-
-    def __init__(self) -> None:
-        self.queue: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.events: list[Event] = []
-
-    def __call__(self, event: Event) -> None:
-        self.queue.put(event)
-
-    def next(self) -> Event:
-        event = self.queue.get(timeout=30)
-        self.events.append(event)
-        return event
-
-    def end(self) -> Finished | Failed:
-        while not isinstance(event := self.next(), (Finished, Failed)):
-            pass
-        return event
-
-    @property
-    def tokens(self) -> list[int]:
-        return [t for e in self.events if isinstance(e, TextDelta) for t in e.tokens]
-
-    @property
-    def text(self) -> str:
-        return "".join(e.text for e in self.events if isinstance(e, TextDelta))
 
 
 @pytest.fixture(scope="module")
