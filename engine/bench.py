@@ -67,8 +67,8 @@ def measure(
             f"A bench of {n_prompt} prompt and {n_decode} written tokens does not fit the context of "
             f"{status.model.max_ctx:,} tokens."
         )
-    ids = _ordinary_ids(engine, status.model.vocab_size)
-    prompts = _Prompts(ids)
+    ids = ordinary_ids(engine, status.model.vocab_size)
+    prompts = Prompts(ids)
     if n_prompt:
         run(engine, prompts.next(min(n_prompt, _WARM_UP)), 1)
     run(engine, prompts.next(1), _WARM_UP)
@@ -110,7 +110,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _ordinary_ids(engine: Engine, vocab_size: int) -> list[int]:
+def ordinary_ids(engine: Engine, vocab_size: int) -> list[int]:
     """Some hundred ids that are neither control tokens nor the end of a turn."""
     tokenizer = engine.tokenizer
     assert tokenizer is not None
@@ -120,7 +120,7 @@ def _ordinary_ids(engine: Engine, vocab_size: int) -> list[int]:
     return ids or [0]
 
 
-class _Prompts:
+class Prompts:
     """Prompts that share no beginning, the same ones in every run."""
 
     def __init__(self, ids: list[int]) -> None:

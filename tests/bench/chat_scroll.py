@@ -26,11 +26,11 @@ from app.chat.view import MessageView
 from app.theme import theme
 
 LIMIT_MS = 16.0
-WORDS = (
+SENTENCE = (
     "the file is read whole because of its size so iterate over lines instead and keep one buffer "
     "`code` **bold** measure memory before after loop [link](https://example.com) value result"
-).split()
-CODE = "def slow(path: str, limit: float) -> list[str]:\n    return [x for x in open(path) if len(x) > limit]\n"
+)
+CODE = "def slow(path: str, limit: float) -> list[str]:\n    return [x for x in open(path) if x]\n"
 
 
 @dataclass
@@ -91,7 +91,7 @@ def text(chars: int, rng: random.Random) -> str:
 
 def sentence(rng: random.Random, count: int) -> str:
     """Some words."""
-    return " ".join(rng.choice(WORDS) for _ in range(count))
+    return " ".join(rng.choice(SENTENCE.split()) for _ in range(count))
 
 
 def spin(seconds: float) -> None:
