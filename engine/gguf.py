@@ -21,6 +21,9 @@ from engine.quants import QuantType
 
 _MAX_PARTS = 10_000
 _PART = re.compile(r"^(?P<stem>.+)-(?P<no>\d{5})-of-(?P<count>\d{5})\.gguf$", re.IGNORECASE)
+_QUANT_ENDING = re.compile(
+    r"[-._](?:UD-)?(?:I?Q\d[A-Z0-9_]*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|F32)$", re.IGNORECASE
+)
 _FILE_TYPES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
     11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S",
@@ -72,9 +75,19 @@ class HeaderSummary:
 
     @property
     def name(self) -> str:
-        """`general.name`, or the file name without ending and part number."""
+        """What people call it: the file name without quantisation where it is one of this model.
+
+        Converters put training names in `general.name`; a file that begins with the model's base name
+        was named by a person. A blob or "model.gguf" goes by `general.name`.
+        """
         found = self.meta.get("general.name")
-        return found.strip() if isinstance(found, str) and found.strip() else self.stem
+        named = found.strip() if isinstance(found, str) else ""
+        base = self.meta.get("general.basename")
+        base = base if isinstance(base, str) and base.strip() else named.split(" ")[0]
+        short, stem = _letters(base), _letters(self.stem)
+        if named and short and stem != short and stem.startswith(short):
+            return _QUANT_ENDING.sub("", self.stem)
+        return named or self.stem
 
     @property
     def stem(self) -> str:
@@ -196,6 +209,10 @@ def read_header(path: str | os.PathLike[str]) -> HeaderSummary:
             "The set is incomplete; get all its parts again."
         )
     return HeaderSummary(files, meta, infos, size)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def part_of(name: str) -> tuple[str, int, int] | None:

@@ -114,6 +114,22 @@ def test_quant_label(tmp_path: Path, file_type: int, kind: int, label: str) -> N
 def test_name_falls_back_to_the_file(tmp_path: Path) -> None:
     assert read_header(write(tmp_path, model(name="  "), "My Model.Q4.gguf")).name == "My Model.Q4"
     assert read_header(write(tmp_path, gguf([pair("general.name", U32, 1)]), "x.gguf")).name == "x"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "shown"),
+    [
+        ("Qwen3-8B-Q4_K_M.gguf", "Qwen3 8B", "Qwen3-8B"),
+        ("SmolLM2-135M-Instruct.Q4_1.gguf", "Smollm2 135M 8k Lc100K Mix1", "SmolLM2-135M-Instruct"),
+        ("gemma-4-31b-it-UD-IQ2_XXS-00001-of-00001.gguf", "Gemma 4", "gemma-4-31b-it"),
+        ("sha256-0123", "Qwen3 8B", "Qwen3 8B"),
+        ("model.gguf", "Qwen3 8B", "Qwen3 8B"),
+    ],
+)
+def test_a_model_is_called_what_people_call_it(
+    tmp_path: Path, file: str, name: str, shown: str
+) -> None:
+    assert read_header(write(tmp_path, model(name=name), file)).name == shown
     assert read_header(write(tmp_path, gguf(), "y.gguf")).architecture == ""
 
 
