@@ -25,6 +25,7 @@ from app.widgets import Switch, label
 from engine.config import Info, info_of
 
 CONTROL_WIDTH = 220
+MOST_WHOLE = 2**31 - 1  # What a QSpinBox can hold.
 
 
 def words(text: str) -> str:
@@ -148,9 +149,8 @@ class Field(Row):
         control: QSpinBox | QDoubleSpinBox
         if self._kind is int:
             control = Whole()
-            control.setRange(
-                int(low - step if self._optional else low), int(info.high or 2**31 - 1)
-            )
+            high = MOST_WHOLE if info.high is None else min(int(info.high), MOST_WHOLE)
+            control.setRange(int(low - step if self._optional else low), high)
             control.setSingleStep(int(step))
             control.setGroupSeparatorShown(True)
         else:

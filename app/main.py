@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from app.instance import Instance
 from app.page import Services
 from app.settings import load_engine_config, load_settings
 from app.theme import theme
+from app.worker import make_engine
 from engine import paths
 from engine.types import ModelInfo
 
@@ -55,42 +56,59 @@ def parse(argv: Sequence[str]) -> Wanted:
 
 
 class Application(QObject):
-    """Puts the parts together and runs them."""
+    """Puts the parts together and runs them.
+
+    Attributes:
+        begun: the first page is built and the first model, if any, is being loaded.
+    """
 
     _imported = Signal()
 
-    def __init__(self, app: QApplication, watch: Watch, instance: Instance, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        app: QApplication,
+        watch: Watch,
+        instance: Instance,
+        wanted: Wanted,
+        engine_factory: Callable[[], Any] = make_engine,
+    ) -> None:
         super().__init__(app)
         self._app = app
         self._watch = watch
         self._wanted = wanted
         self._ended = True
         self._device = ""
-        self._settings, self._problem = load_settings()
+        self.begun = False
+        self.instance = instance
+        self.settings, self._problem = load_settings()
         self._language = Language(self)
         self._apply_settings()
-        self._settings.changed.connect(self._apply_settings)
-        self._settings.save_failed.connect(self._on_save_failed)
-        self._controller = EngineController(parent=self)
-        self._controller.usual_config = load_engine_config
-        self._controller.model_changed.connect(self._on_model)
-        self._services = Services(
-            self._controller, self._settings, chat_store=paths.data_dir() / "chats.sqlite"
+        self.settings.changed.connect(self._apply_settings)
+        self.settings.save_failed.connect(self._on_save_failed)
+        self.controller = EngineController(engine_factory, self)
+        self.controller.usual_config = load_engine_config
+        self.controller.model_changed.connect(self._on_model)
+        self.services = Services(
+            self.controller, self.settings, chat_store=paths.data_dir() / "chats.sqlite"
         )
         self._imported.connect(self._on_imported)
         watch.failed.connect(self._on_error, Qt.ConnectionType.QueuedConnection)
         instance.called.connect(self._on_called)
 
-    def run(self) -> int:
-        """Show the window and serve it until it closes; returns the exit code."""
+    def open(self) -> None:
+        """Show the window; the rest of the start follows once it is on the screen."""
         from app.window import MainWindow
 
-        self._window = MainWindow(self._services)
-        self._window.painted.connect(self._on_painted)
-        self._window.closing.connect(self._on_closing)
+        self.window = MainWindow(self.services)
+        self.window.painted.connect(self._on_painted)
+        self.window.closing.connect(self._on_closing)
+        self.window.show()
+
+    def run(self) -> int:
+        """Open the window and serve it until it closes; returns the exit code."""
+        self.open()
         signals = _Signals(self)
-        signals.came.connect(self._window.close)
-        self._window.show()
+        signals.came.connect(self.window.close)
         code = self._app.exec()
         signals.end()
         if not self._ended:
@@ -121,45 +139,46 @@ class Application(QObject):
     def _on_imported(self) -> None:
         from app.models.library import Library
 
-        self._services.library = Library(
-            self._settings, paths.data_dir() / "models.json", parent=self
+        self.services.library = Library(
+            self.settings, paths.data_dir() / "models.json", parent=self
         )
-        self._window.navigate("chat")
+        self.window.navigate("chat")
         QTimer.singleShot(0, self._begin)
 
     @Slot()
     def _begin(self) -> None:
         log.info("The first page is built.")
-        self._window.status.set_device(self._device)
-        self._controller.start()
-        self._open_first()
-        self._report_start()
+        self.window.status.set_device(self._device)
+        self.controller.start()
         from app.drop import DropTarget
 
-        DropTarget(self._window, self._window.content, self._services)
+        DropTarget(self.window, self.window.content, self.services)
+        self._open_first()
+        self._report_start()
+        self.begun = True
 
     def _open_first(self) -> None:
         from engine import demo
 
-        value = self._settings.value
+        value = self.settings.value
         last = Path(value.last_model) if value.last_model and value.load_last_model else None
         if self._wanted.files:
             self._open_files(self._wanted.files)
         elif not self._wanted.demo and last is not None and last.exists():
-            self._controller.load(last)
+            self.controller.load(last)
         elif (path := demo.path(paths.models_dir(value.models_dir)) or demo.path()) is not None:
-            self._controller.load(path)
+            self.controller.load(path)
         else:
-            self._window.begin_first_run()
+            self.window.begin_first_run()
 
     def _open_files(self, files: Sequence[str]) -> None:
         if len(files) == 1 and Path(files[0]).is_file():
-            self._controller.load(Path(files[0]))
+            self.controller.load(Path(files[0]))
         else:
-            self._services.open_paths([Path(f) for f in files])
+            self.services.open_paths([Path(f) for f in files])
 
     def _report_start(self) -> None:
-        banner = self._window.say
+        banner = self.window.say
         if self._watch.former:
             text = self.tr("Lucebox ended unexpectedly the last time. Your chats are saved.")
             banner("warn", text, details=self._watch.former)
@@ -172,44 +191,44 @@ class Application(QObject):
 
     @Slot()
     def _apply_settings(self) -> None:
-        value = self._settings.value
+        value = self.settings.value
         theme().apply(value.theme, value.text_size)
         self._language.apply(value.language)
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
         if model is not None:
-            self._settings.update(last_model=str(model.path))
+            self.settings.update(last_model=str(model.path))
 
     @Slot(str)
     def _on_save_failed(self, why: str) -> None:
-        if not self._settings.told_once():
+        if not self.settings.told_once():
             text = self.tr(
                 "Settings cannot be saved on this PC, so changes last until you close: {why}"
             )
-            self._window.say("warn", text.format(why=why))
+            self.window.say("warn", text.format(why=why))
 
     @Slot(str)
     def _on_error(self, text: str) -> None:
         words = self.tr("An error in the application: {error}. The log has the details.")
-        self._window.say("bad", words.format(error=text), details=text)
+        self.window.say("bad", words.format(error=text), details=text)
 
     @Slot(dict)
     def _on_called(self, message: dict[str, Any]) -> None:
-        window = self._window
+        window = self.window
         window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
         window.show()
         window.raise_()
         window.activateWindow()
         self._wanted = Wanted(tuple(message["files"]), message["demo"])
-        if self._wanted.files or self._wanted.demo:
+        if self.begun and (self._wanted.files or self._wanted.demo):
             self._open_first()
 
     @Slot()
     def _on_closing(self) -> None:
-        self._window.hide()
-        self._ended = self._controller.shutdown(SHUTDOWN_MS)
-        self._settings.flush()
+        self.window.hide()
+        self._ended = self.controller.shutdown(SHUTDOWN_MS)
+        self.settings.flush()
         self._app.quit()
 
 

@@ -68,12 +68,12 @@ class MainWindow(QMainWindow):
     closing = Signal()
     painted = Signal()
 
-    def __init__(self, services: Services, pages: tuple[PageSpec, ...] = PAGES) -> None:
+    def __init__(self, services: Services, pages: tuple[PageSpec, ...] | None = None) -> None:
         super().__init__()
         self.setWindowTitle("Lucebox")
         self.setMinimumSize(LEAST)
         self.services = services
-        self._specs = {spec.name: spec for spec in pages}
+        self._specs = {spec.name: spec for spec in pages or PAGES}
         self._pages: dict[str, Page] = {}
         self._shown = ""
         self._stale = False

@@ -122,7 +122,10 @@ def test_an_error_has_its_four_parts(qtbot: QtBot) -> None:
     report = ErrorReport(
         "It does not fit",
         "It needs 26.9 GB and 23.1 GB are free.",
-        (("Context 8,192", lambda: done.append("fix")), ("Load anyway", lambda: done.append("past"))),
+        (
+            ("Context 8,192", lambda: done.append("fix")),
+            ("Load anyway", lambda: done.append("past")),
+        ),
         "Traceback of something",
     )
     card = ErrorCard(report)
@@ -144,7 +147,9 @@ def test_an_error_has_its_four_parts(qtbot: QtBot) -> None:
 def test_markup_in_an_error_stays_text(qtbot: QtBot) -> None:
     card = ErrorCard(ErrorReport("<b>x</b>", "<img src='http://x/'>"))
     qtbot.addWidget(card)
-    assert all(w.textFormat() == Qt.TextFormat.PlainText for w in card.findChildren(QLabel) if w.text())
+    assert all(
+        w.textFormat() == Qt.TextFormat.PlainText for w in card.findChildren(QLabel) if w.text()
+    )
 
 
 def test_an_empty_state_offers_its_buttons(qtbot: QtBot) -> None:

@@ -44,7 +44,9 @@ def test_pages_are_built_once_and_only_when_visited(qtbot: QtBot, window: MainWi
 def test_the_rail_shows_where_one_is(window: MainWindow) -> None:
     for name in ("models", "settings", "chat"):
         window.navigate(name)
-        checked = [b.property("page") for b in window.rail.findChildren(RailButton) if b.isChecked()]
+        checked = [
+            b.property("page") for b in window.rail.findChildren(RailButton) if b.isChecked()
+        ]
         assert checked == [name]
 
 
@@ -205,9 +207,7 @@ def test_an_action_goes_with_its_owner(qtbot: QtBot, window: MainWindow) -> None
     action = QAction("Short-lived", window)
     window.services.actions.add(action)
     action.deleteLater()
-    qtbot.waitUntil(
-        lambda: "Short-lived" not in [a.text() for a in window.services.actions.all()]
-    )
+    qtbot.waitUntil(lambda: "Short-lived" not in [a.text() for a in window.services.actions.all()])
 
 
 def test_dialogs_leave_nothing_behind(qtbot: QtBot, window: MainWindow) -> None:

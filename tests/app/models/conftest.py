@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import shiboken6
 from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
+from app.models import library as library_module
 from app.models.library import Library
 from app.page import Services
 from app.settings import Settings
 from app.theme import theme
 from engine.config import AppSettings
+from engine.devices import Device
 from tests.app.fake_engine import FakeEngine
 from tests.engine.gguf_writer import model
 
@@ -105,9 +108,12 @@ def services(
     home: Path,
     models_dir: Path,
     seen: Seen,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Services]:
-    """Services whose calls are noted in `seen`."""
+    """Services whose calls are noted in `seen`, on a PC whose free memory does not change."""
     theme()
+    pc = Device("cpu", "cpu", "Test PC", 16 << 30, 12 << 30, 4)
+    monkeypatch.setattr(library_module, "_devices", lambda: (pc,))
     settings = Settings(AppSettings(models_dir=str(models_dir)))
     made = Services(controller, settings, tmp_path / "chats.sqlite")
     made.library = Library(settings, tmp_path / "models.json")
@@ -122,6 +128,9 @@ def services(
     made.toast_undo = toast_undo
     yield made
     made.library.close()
+    # Not left to the garbage collector: it may run on the engine's thread, where timers must not end.
+    for owned in (made.library, settings):
+        shiboken6.delete(owned)
 
 
 @pytest.fixture
