@@ -1,6 +1,6 @@
 """Our speed beside llama.cpp's, in one run on one machine: `python -m tests.bench.peer MODEL|--demo`.
 
-Same file, same number of threads, the peer's own defaults otherwise. Each round measures both engines in turn,
+Same file, same threads, the peer's own defaults otherwise. Each round measures both engines in turn,
 prefill and decode apart; the ratio is that of the medians. Needs `xllamacpp` (in the `dev` extra) and a
 machine that is otherwise quiet: the peer's threads spin while they wait, so its figures collapse beside
 other load.
@@ -36,6 +36,7 @@ class Peer:
 
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
+        params.verbosity = -1
         params.n_ctx = n_ctx
         params.n_parallel = 1
         params.cpuparams.n_threads = threads
