@@ -59,7 +59,8 @@ class Engine:
         self._inbox: deque[Callable[[], None]] = deque()
         self._loading = threading.Lock()
         self._closing = False
-        self._serving: threading.Thread | None = None
+        self._server: int | None = None  # set by `serve`: the id of its thread
+        self._served = threading.Event()
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
         self._new_id = request_ids()
@@ -149,38 +150,39 @@ class Engine:
 
     def start(self) -> None:
         """Run `serve` in a thread of its own."""
-        self._serving = threading.Thread(target=self.serve, name="engine", daemon=True)
-        self._serving.start()
+        thread = threading.Thread(target=self.serve, name="engine", daemon=True)
+        thread.start()
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """End all requests, free the model and leave `serve`; False when that took over `timeout` s."""
         with self._wake:
             self._closing = True
             self._wake.notify_all()
-        serving = self._serving
-        if serving is None:
+        if self._server is None:
             self._swap(None)
             return True
-        if serving is threading.current_thread():
+        if self._server == threading.get_ident():
             return True
-        serving.join(timeout)
-        return not serving.is_alive()
+        return self._served.wait(timeout)
 
     # The serving thread
 
     def serve(self) -> None:
         """Work until `close`; the loop of the one thread that owns the model."""
-        self._serving = threading.current_thread()
-        while True:
-            with self._wake:
-                while not (self._inbox or self._closing or self._answers):
-                    self._wake.wait()
-            while self._inbox:
-                self._inbox.popleft()()
-            if self._closing:
-                break
-            self.step()
-        self._swap(None)
+        self._server = threading.get_ident()
+        try:
+            while True:
+                with self._wake:
+                    while not (self._inbox or self._closing or self._answers):
+                        self._wake.wait()
+                while self._inbox:
+                    self._inbox.popleft()()
+                if self._closing:
+                    break
+                self.step()
+            self._swap(None)
+        finally:
+            self._served.set()
 
     def step(self) -> None:
         """Plan one step, run it and hand out what it gave."""
@@ -314,7 +316,7 @@ class Engine:
 
     def _call(self, command: Callable[[], None]) -> None:
         """Run a command on the serving thread and wait for it; here, when nothing serves."""
-        if self._serving is None or not self._serving.is_alive():
+        if self._server is None:
             command()
             return
         done = threading.Event()
@@ -327,7 +329,7 @@ class Engine:
 
         self._post(run)
         while not done.wait(0.1):
-            if not self._serving.is_alive():
+            if self._served.is_set():
                 raise BadRequest("The engine was closed.")
 
     def _refuse_closed(self) -> None:
