@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -269,12 +270,21 @@ def _lay_spans(
             plates.append((start, start + length))
         start += length
     text = "".join(span.text for span in spans)
+    option = style.right if option is style.wrap and _is_right_to_left(text) else option
     run = _flow(text, line, at, width, option, ranges)
     run.links = links
     for begin, end in plates:
         box.plates += _cover(run, begin, end)
     box.runs.append(run)
     return run
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Whether the first letter that has a direction runs from right to left."""
+    if text.isascii():
+        return False
+    kinds = (unicodedata.bidirectional(c) for c in text[:200])
+    return next((k for k in kinds if k in ("L", "R", "AL")), "L") != "L"
 
 
 def _flow(

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -62,6 +63,9 @@ class ChatList(QFrame):
         self._icon = self.search.addAction(
             theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition
         )
+        for inner in self.search.findChildren(QToolButton):
+            inner.setAccessibleName(self.tr("Clear the search"))
+            inner.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.new = IconButton("plus", self.tr("New chat"), self.tr("New chat (Ctrl+N)"))
         self.model = ChatModel(self)
         self.view = ChatView()

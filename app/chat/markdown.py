@@ -270,7 +270,7 @@ def _flatten(tokens: Sequence[Token]) -> list[Piece]:
 
 
 def _code(token: Token) -> Piece:
-    lines = token.content.count("\n")
+    lines = token.content.removesuffix("\n").count("\n") + bool(token.content)
     # A fence that was closed spans its two marks besides the code's own lines.
     closed = (
         token.type == "code_block" or token.map is None or token.map[1] - token.map[0] > lines + 1

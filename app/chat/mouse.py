@@ -138,7 +138,8 @@ class Pointer(QObject):
         row = watched if isinstance(watched, MessageRow) else None
         self._pressed_link = row.link_at(event.position()) if row else ""
         self._repaint()
-        return False
+        # Else the viewport below would get the same event and begin another selection.
+        return row is not None
 
     def _move(self, watched: QObject, event: QMouseEvent) -> None:
         if self._dragging and event.buttons() & Qt.MouseButton.LeftButton:

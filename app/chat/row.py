@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from app.chat.entry import CARD_X, Entry, Layout
@@ -319,7 +319,7 @@ class MessageRow(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.Window))
+        painter.fillRect(event.rect(), theme().color("surface.bg"))
         entry, place = self.entry, self._place
         if entry is None or place is None:
             return

@@ -57,6 +57,8 @@ class Style:
         self.wrap = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.wrap_code = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.wrap_code.setTabStopDistance(4 * self.column)
+        self.right = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute)
         self.tables = {a: QTextOption(self.wrap) for a in ("", "left", "right", "center")}
 
         self.tables["right"].setAlignment(Qt.AlignmentFlag.AlignRight)

@@ -13,7 +13,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QPainter,
     QPaintEvent,
-    QPalette,
     QResizeEvent,
     QShowEvent,
     QWheelEvent,
@@ -368,8 +367,7 @@ class MessageView(QAbstractScrollArea):
         self._fill()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        color = self.palette().color(QPalette.ColorRole.Window)
-        QPainter(self.viewport()).fillRect(event.rect(), color)
+        QPainter(self.viewport()).fillRect(event.rect(), theme().color("surface.bg"))
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """Rows are placed by `_fill`, which the scroll bar's change calls."""

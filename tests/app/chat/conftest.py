@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,16 @@ from app.page import Services
 from app.settings import Settings
 from app.theme import theme
 from tests.app.fake_engine import FakeEngine
+
+
+@pytest.fixture(autouse=True)
+def collected_here() -> Iterator[None]:
+    """Python collects garbage in whatever thread it likes; widgets may only end in the GUI thread."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
 
 
 @pytest.fixture
