@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, Qt, Slot
+from PySide6.QtCore import QRectF, Qt, QTimer, Slot
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -211,14 +211,20 @@ class _FoundList(QWidget):
         column.addLayout(head)
         column.addWidget(card)
         self._card = card
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self._update)
         self._shown: tuple[list[Item], dict[str, int]] = ([], {})
         for signal in (
             self._library.changed,
             self._library.removed,
             self._library.scanning_changed,
         ):
-            signal.connect(self._update)
+            signal.connect(self._on_change)
         self._update()
+
+    @Slot()
+    def _on_change(self) -> None:
+        self._soon.start()
 
     @Slot()
     def _update(self) -> None:

@@ -113,8 +113,9 @@ class Opener(QObject):
         self.failed.emit(ErrorReport(title, self._and_still(why), (), details or why))
 
     def _begin(self, name: str, work: Work) -> None:
-        if self.task is not None and self.task.running:
+        if self.task is not None:
             self.task.cancel()
+            self.task.deleteLater()
         self.task = Task(name, self._library.jobs, work, self)
         self.task.done.connect(self._on_made)
         self.task.failed.connect(self._on_not_made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint, Qt, Slot
+from PySide6.QtCore import QPoint, Qt, QTimer, Slot
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -171,11 +171,13 @@ class ModelsPage(Page):
 
     def _connect(self) -> None:
         library = self._library
-        library.changed.connect(self._update_counts)
-        library.removed.connect(self._update_counts)
-        library.scanning_changed.connect(self._update_counts)
-        self._filter.textChanged.connect(self.view.filter.set_text)
-        self._chips.chosen.connect(self.view.filter.set_source)
+        # A scan brings many files at once: they are counted once for all.
+        self._count_soon = QTimer(self, singleShot=True, interval=0)
+        self._count_soon.timeout.connect(self._update_counts)
+        for change in (library.changed, library.removed, library.scanning_changed):
+            change.connect(self._on_change)
+        self._filter.textChanged.connect(self.view.table.set_text)
+        self._chips.chosen.connect(self.view.table.set_source)
         self._filter.textChanged.connect(self._update_middle)
         self._chips.chosen.connect(self._update_middle)
         self.view.chosen.connect(self.details.show_item)
@@ -199,6 +201,10 @@ class ModelsPage(Page):
             self.services.actions.add(action)
 
     # Slots
+
+    @Slot()
+    def _on_change(self) -> None:
+        self._count_soon.start()
 
     @Slot()
     def _update_counts(self) -> None:
@@ -225,7 +231,7 @@ class ModelsPage(Page):
     def _update_middle(self) -> None:
         if not self._library.items and not self._library.scanning:
             self._middle.setCurrentIndex(1)
-        elif self.view.filter.rowCount() or not self._library.items:
+        elif self.view.table.rowCount() or not self._library.items:
             self._middle.setCurrentIndex(0)
         else:
             self._nothing.setText(self.tr("No model matches. Clear the filter to see all."))
@@ -257,7 +263,7 @@ class ModelsPage(Page):
 
     @Slot(QPoint)
     def _on_menu(self, where: QPoint) -> None:
-        item = self.view.filter.item(self.view.indexAt(where))
+        item = self.view.table.item(self.view.indexAt(where))
         if item is None:
             return
         menu = QMenu(self)

@@ -11,8 +11,8 @@ from PySide6.QtCore import (
     QModelIndex,
     QObject,
     QPersistentModelIndex,
-    QSortFilterProxyModel,
     Qt,
+    QTimer,
     Slot,
 )
 
@@ -23,7 +23,6 @@ Index = QModelIndex | QPersistentModelIndex
 
 ITEM_ROLE = Qt.ItemDataRole.UserRole
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
-SORT_ROLE = Qt.ItemDataRole.UserRole + 2
 
 
 class Column(IntEnum):
@@ -39,57 +38,83 @@ class Column(IntEnum):
     SOURCE = 7
 
 
-_RIGHT = {Column.SIZE, Column.CONTEXT, Column.SPEED}
+_CENTER = Qt.AlignmentFlag.AlignVCenter
+_ALIGNMENT = {
+    **dict.fromkeys(Column, Qt.AlignmentFlag.AlignLeft | _CENTER),
+    **dict.fromkeys(
+        (Column.SIZE, Column.CONTEXT, Column.SPEED), Qt.AlignmentFlag.AlignRight | _CENTER
+    ),
+}
 
 
 class ModelsTable(QAbstractTableModel):
-    """Rows of a `Library`: first one head row for each section, then files as they are found."""
+    """The files of a `Library` that pass the filter, in sections with a head row each.
+
+    Sorting and filtering are done here: a proxy would call Python for every comparison, which takes a
+    third of a second with a thousand files.
+    """
 
     def __init__(self, library: Library, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._library = library
-        self._rows: list[Group | Item] = list(Group)
-        self._row_of: dict[Path, int] = {}
-        for item in library.items:
-            self.put(item)
-        library.changed.connect(self.put)
-        library.removed.connect(self.take)
+        self._rows: list[Group | Item] = []
+        self._words: list[str] = []
+        self._source = ""
+        self._column = Column.NAME
+        self._order = Qt.SortOrder.AscendingOrder
+        # A scan brings many files at once: they are arranged together.
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self.arrange)
+        library.changed.connect(self._on_change)
+        library.removed.connect(self._on_change)
+        self.arrange()
 
-    @Slot(object)
-    def put(self, item: Item) -> None:
-        """Show a new file, or new facts of one."""
-        row = self._row_of.get(item.entry.path)
-        if row is None:
-            row = len(self._rows)
-            self.beginInsertRows(QModelIndex(), row, row)
-            self._rows.append(item)
-            self._row_of[item.entry.path] = row
-            self.endInsertRows()
-        else:
-            self._rows[row] = item
-            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
-        self._heads_changed()
+    # What is shown
 
-    @Slot(object)
-    def take(self, path: Path) -> None:
-        """Forget a file."""
-        row = self._row_of.pop(path, None)
-        if row is None:
-            return
-        self.beginRemoveRows(QModelIndex(), row, row)
-        del self._rows[row]
-        self._row_of = {p: r - (r > row) for p, r in self._row_of.items()}
-        self.endRemoveRows()
-        self._heads_changed()
+    @Slot(str)
+    def set_text(self, text: str) -> None:
+        """Show only files whose name, file name or architecture holds every word of `text`."""
+        self._words = text.casefold().split()
+        self.arrange()
+
+    @Slot(str)
+    def set_source(self, source: str) -> None:
+        """Show only files of one program's folders; empty shows all."""
+        self._source = source
+        self.arrange()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        if 0 <= column < len(Column):
+            self._column, self._order = Column(column), order
+            self.arrange()
+
+    def items(self) -> list[Item]:
+        """The files that are shown, top to bottom."""
+        return [row for row in self._rows if isinstance(row, Item)]
+
+    def item(self, index: Index) -> Item | None:
+        """The file of a row; None for a section's head."""
+        row = self._rows[index.row()] if index.isValid() else None
+        return row if isinstance(row, Item) else None
 
     def row_of(self, path: Path) -> QModelIndex:
-        """Where a file stands; an invalid index for an unknown one."""
-        row = self._row_of.get(path)
-        return QModelIndex() if row is None else self.index(row, 0)
+        """Where a file stands; an invalid index for one that is not shown."""
+        rows = (r for r, row in enumerate(self._rows) if _key(row) == path)
+        return self.index(next(rows, -1), 0)
 
-    def row(self, row: int) -> Group | Item:
-        """What one row shows."""
-        return self._rows[row]
+    @Slot()
+    def arrange(self) -> None:
+        """Bring the rows up to date: gone ones leave, new ones come, all stand in order."""
+        self._soon.stop()
+        wanted = self._arranged()
+        keys = {_key(row) for row in wanted}
+        self._remove([r for r, row in enumerate(self._rows) if _key(row) not in keys])
+        here = {_key(row) for row in self._rows}
+        self._append([row for row in wanted if _key(row) not in here])
+        self._reorder(wanted)
+        self._refresh(wanted)
+
+    # QAbstractTableModel
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         return 0 if parent.isValid() else len(self._rows)
@@ -105,7 +130,7 @@ class ModelsTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._title(Column(section))
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(Column(section))
+            return _ALIGNMENT[Column(section)]
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -125,14 +150,12 @@ class ModelsTable(QAbstractTableModel):
             return self._group_title(row) if role in wanted and column == Column.NAME else None
         if role == ITEM_ROLE:
             return row
-        if role == SORT_ROLE:
-            return sort_key(row, column.name)
         if role == Qt.ItemDataRole.DisplayRole:
             return column_text(row, column.name)
         if role == Qt.ItemDataRole.EditRole and column == Column.NAME:
             return row.title
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(column)
+            return _ALIGNMENT[column]
         if role == Qt.ItemDataRole.ToolTipRole:
             return row.entry.problem or str(row.entry.path)
         if role == Qt.ItemDataRole.AccessibleTextRole:
@@ -147,9 +170,68 @@ class ModelsTable(QAbstractTableModel):
         self._library.rename(row.entry.path, str(value))
         return True
 
-    def _heads_changed(self) -> None:
-        # The filter shows a section's head only over rows, so it has to look at the heads again.
-        self.dataChanged.emit(self.index(0, 0), self.index(len(Group) - 1, 0))
+    # Arranging
+
+    @Slot()
+    def _on_change(self) -> None:
+        self._soon.start()
+
+    def _arranged(self) -> list[Group | Item]:
+        column = self._column.name
+        passing = [item for item in self._library.items if self._passes(item)]
+        # Equal figures stay in the order of names, in either direction.
+        passing.sort(key=lambda item: item.title.casefold())
+        passing.sort(
+            key=lambda item: sort_key(item, column),
+            reverse=self._order == Qt.SortOrder.DescendingOrder,
+        )
+        rows: list[Group | Item] = []
+        for group in Group:
+            files = [item for item in passing if item.group is group]
+            rows += [group, *files] if files else []
+        return rows
+
+    def _passes(self, item: Item) -> bool:
+        if self._source and item.entry.source != self._source:
+            return False
+        searched = f"{item.title} {item.entry.path.name} {item.entry.architecture}".casefold()
+        return all(word in searched for word in self._words)
+
+    def _remove(self, gone: list[int]) -> None:
+        """Take rows out, those that stand together at once, from the end so that numbers stay true."""
+        while gone:
+            last = first = gone.pop()
+            while gone and gone[-1] == first - 1:
+                first = gone.pop()
+            self.beginRemoveRows(QModelIndex(), first, last)
+            del self._rows[first : last + 1]
+            self.endRemoveRows()
+
+    def _append(self, new: list[Group | Item]) -> None:
+        if new:
+            first = len(self._rows)
+            self.beginInsertRows(QModelIndex(), first, first + len(new) - 1)
+            self._rows += new
+            self.endInsertRows()
+
+    def _reorder(self, wanted: list[Group | Item]) -> None:
+        before = [_key(row) for row in self._rows]
+        place = {_key(row): r for r, row in enumerate(wanted)}
+        if before == list(place):
+            return
+        self.layoutAboutToBeChanged.emit()
+        kept = self.persistentIndexList()
+        moved = [self.index(place[before[i.row()]], i.column()) for i in kept]
+        by_key = dict(zip(before, self._rows, strict=True))
+        self._rows = [by_key[key] for key in place]
+        self.changePersistentIndexList(kept, moved)
+        self.layoutChanged.emit()
+
+    def _refresh(self, wanted: list[Group | Item]) -> None:
+        changed = [r for r, row in enumerate(wanted) if row != self._rows[r]]
+        self._rows = wanted
+        for row in changed:
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
 
     def _title(self, column: Column) -> str:
         return {
@@ -171,70 +253,5 @@ class ModelsTable(QAbstractTableModel):
         }[group]
 
 
-class ModelsFilter(QSortFilterProxyModel):
-    """Keeps sections together and in order, whatever column is sorted, and hides empty ones."""
-
-    def __init__(self, table: ModelsTable, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._table = table
-        self._text = ""
-        self._source = ""
-        self.setSourceModel(table)
-        self.sort(Column.NAME)
-
-    @Slot(str)
-    def set_text(self, text: str) -> None:
-        """Show only files whose name, file name or architecture holds every word of `text`."""
-        self.beginFilterChange()
-        self._text = text.casefold()
-        self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
-
-    @Slot(str)
-    def set_source(self, source: str) -> None:
-        """Show only files of one program's folders; empty shows all."""
-        self.beginFilterChange()
-        self._source = source
-        self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
-
-    def shown(self) -> list[Item]:
-        """The files that pass the filter, top to bottom."""
-        rows = (self.index(r, 0).data(ITEM_ROLE) for r in range(self.rowCount()))
-        return [row for row in rows if row is not None]
-
-    def item(self, index: Index) -> Item | None:
-        """The file of a row; None for a section's head."""
-        return index.data(ITEM_ROLE) if index.isValid() else None
-
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        row = self._table.row(source_row)
-        if isinstance(row, Item):
-            return self._passes(row)
-        rows = (self._table.row(r) for r in range(len(Group), self._table.rowCount()))
-        return any(isinstance(r, Item) and r.group is row and self._passes(r) for r in rows)
-
-    def lessThan(self, left: Index, right: Index) -> bool:
-        a, b = self._table.row(left.row()), self._table.row(right.row())
-        down = self.sortOrder() == Qt.SortOrder.DescendingOrder
-        group_a = a if isinstance(a, Group) else a.group
-        group_b = b if isinstance(b, Group) else b.group
-        if group_a is not group_b:
-            return (group_a < group_b) != down
-        if isinstance(a, Group) or isinstance(b, Group):
-            return isinstance(a, Group) != down
-        column = Column(left.column()).name
-        key_a, key_b = sort_key(a, column), sort_key(b, column)
-        if key_a == key_b:
-            # Equal figures stay in the order of names, in either direction.
-            return (a.title.casefold() < b.title.casefold()) != down
-        return bool(key_a < key_b)
-
-    def _passes(self, item: Item) -> bool:
-        if self._source and item.entry.source != self._source:
-            return False
-        searched = f"{item.title} {item.entry.path.name} {item.entry.architecture}".casefold()
-        return all(word in searched for word in self._text.split())
-
-
-def _alignment(column: Column) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignRight if column in _RIGHT else Qt.AlignmentFlag.AlignLeft
-    return side | Qt.AlignmentFlag.AlignVCenter
+def _key(row: Group | Item) -> Group | Path:
+    return row.entry.path if isinstance(row, Item) else row

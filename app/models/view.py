@@ -9,8 +9,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.models.delegate import ModelsDelegate
-from app.models.library import Group, Item, Library
-from app.models.table import GROUP_ROLE, Column, Index, ModelsFilter, ModelsTable
+from app.models.library import Item, Library
+from app.models.table import Column, Index, ModelsTable
 from app.theme import theme
 
 _WIDTHS = {
@@ -22,8 +22,6 @@ _WIDTHS = {
     Column.SPEED: 68,
     Column.SOURCE: 116,
 }
-# A problem's sentence runs over the columns that have nothing to say of a damaged file.
-_PROBLEM_SPAN = Column.SPEED - Column.ARCHITECTURE + 1
 # Hidden in this order where there is little room; the pane shows them all.
 _FIRST_TO_GO = (Column.SOURCE, Column.QUANT, Column.CONTEXT, Column.SPEED)
 _LEAST_ARCHITECTURE = 140
@@ -38,10 +36,9 @@ class ModelsView(QTableView):
 
     def __init__(self, library: Library, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._table = ModelsTable(library, self)
-        self.filter = ModelsFilter(self._table, self)
+        self.table = ModelsTable(library, self)
         self._delegate = ModelsDelegate(self)
-        self.setModel(self.filter)
+        self.setModel(self.table)
         self.setItemDelegate(self._delegate)
         self.setAccessibleName(self.tr("Models on this PC"))
         self.setShowGrid(False)
@@ -54,25 +51,17 @@ class ModelsView(QTableView):
         self.setTabKeyNavigation(False)
         self.setWordWrap(False)
         self._set_up_headers()
-        for change in (
-            self.filter.rowsInserted,
-            self.filter.rowsRemoved,
-            self.filter.layoutChanged,
-            self.filter.modelReset,
-        ):
-            change.connect(self._span)
-        self.filter.dataChanged.connect(self._tell_current)
+        self.table.dataChanged.connect(self._tell_current)
         self.activated.connect(self._on_activated)
         theme().changed.connect(self._on_theme)
-        self._span()
 
     def current_item(self) -> Item | None:
         """The chosen file."""
-        return self.filter.item(self.currentIndex())
+        return self.table.item(self.currentIndex())
 
     def select(self, path: Path) -> bool:
         """Choose a file; false when the filter hides it."""
-        index = self.filter.mapFromSource(self._table.row_of(path))
+        index = self.table.row_of(path)
         if index.isValid():
             self.setCurrentIndex(index)
             self.scrollTo(index)
@@ -80,8 +69,8 @@ class ModelsView(QTableView):
 
     def select_first(self) -> None:
         """Choose the first file when none is chosen."""
-        if self.current_item() is None and self.filter.shown():
-            self.select(self.filter.shown()[0].entry.path)
+        if self.current_item() is None and self.table.items():
+            self.select(self.table.items()[0].entry.path)
 
     def rename(self) -> None:
         """Edit the name of the chosen file."""
@@ -90,7 +79,7 @@ class ModelsView(QTableView):
 
     def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
-        self.chosen.emit(self.filter.item(current))
+        self.chosen.emit(self.table.item(current))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         item = self.current_item()
@@ -139,22 +128,12 @@ class ModelsView(QTableView):
         rows.setDefaultSectionSize(theme().size("row"))
 
     @Slot()
-    def _span(self) -> None:
-        self.clearSpans()
-        for row in range(self.filter.rowCount()):
-            index = self.filter.index(row, 0)
-            if self.filter.item(index) is None:
-                self.setSpan(row, 0, 1, len(Column))
-            elif index.data(GROUP_ROLE) is Group.PROBLEM:
-                self.setSpan(row, Column.ARCHITECTURE, 1, _PROBLEM_SPAN)
-
-    @Slot()
     def _tell_current(self) -> None:
         self.chosen.emit(self.current_item())
 
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
-        if (item := self.filter.item(index)) is not None:
+        if (item := self.table.item(index)) is not None:
             self.chat_wanted.emit(item)
 
     @Slot()

@@ -72,7 +72,7 @@ def models_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def tree(models_dir: Path, home: Path) -> Path:
     """Two chat models, a projector, a draft and a damaged file, in two programs' folders."""
-    put(models_dir / "Alpha-7B-Q4_K_M.gguf", model("llama", "Alpha 7B"))
+    put(models_dir / "Alpha-7B-Q4_K_M.gguf", model("llama", "Alpha-7B"))
     put(models_dir / "deep" / "er" / "mmproj-vision-f16.gguf", PROJECTOR)
     put(models_dir / "drafts" / "dflash.gguf", model("dflash", "Swift"))
     put(models_dir / "broken.gguf", BROKEN)

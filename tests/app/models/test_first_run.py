@@ -106,7 +106,7 @@ def test_models_of_other_programs_are_offered(
     controller: EngineController,
 ) -> None:
     for n in range(3):
-        put(tree / f"more{n}.gguf", model("llama", f"More {n}"))
+        put(tree / f"More {n}.gguf", model("llama", f"More {n}"))
     page = FirstRunPage(services)
     qtbot.addWidget(page)
     with qtbot.waitSignal(library.scan_finished):
@@ -119,7 +119,7 @@ def test_models_of_other_programs_are_offered(
     qtbot.waitUntil(lambda: len(offered()) == 3)
     chats = offered()
     assert [b.accessibleName() for b in chats] == [
-        "Chat now with Alpha 7B",
+        "Chat now with Alpha-7B",
         "Chat now with Beta",
         "Chat now with More 0",
     ]

@@ -32,7 +32,7 @@ def test_files_of_all_folders_are_sorted_into_groups(
         "dflash.gguf": Group.HELPER,
         "broken.gguf": Group.PROBLEM,
     }
-    assert [i.title for i in library.chat_models()] == ["Alpha 7B", "Beta"]
+    assert [i.title for i in library.chat_models()] == ["Alpha-7B", "Beta"]
     assert all(i.estimate is not None for i in library.chat_models())
 
 
@@ -167,7 +167,7 @@ def test_a_name_of_the_users_and_back(qtbot: QtBot, library: Library, tree: Path
     library.rename(path, "  Work horse ")
     assert library.item(path).title == "Work horse"  # type: ignore[union-attr]
     library.rename(path, " ")
-    assert library.item(path).title == "Alpha 7B"  # type: ignore[union-attr]
+    assert library.item(path).title == "Alpha-7B"  # type: ignore[union-attr]
 
 
 def test_names_with_other_letters(qtbot: QtBot, library: Library, models_dir: Path) -> None:
