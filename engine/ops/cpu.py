@@ -10,6 +10,7 @@ import struct
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,43 @@ _L2_BYTES = 256 << 10
 """Bytes of weights that stay in a core's second-level cache while the rows of a step pass by."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Area:
+    """Memory of one activation in both forms, for all rows that a step may hold."""
+
+    floats: NDArray[np.uint8]
+    coded: NDArray[np.uint8]
+
+
 class Buffer:
     """A (M, width) activation: float32 rows, and the same coded as int8 if anyone asks.
 
-    `wanted` are the operands of the producing instruction that switch each form on.
+    `wanted` are the forms that the producing instruction writes only on demand, and how to demand them.
     """
 
-    __slots__ = ("__weakref__", "coded", "coded_stride", "floats", "stride", "wanted", "width")
+    __slots__ = (
+        "__weakref__",
+        "area",
+        "coded",
+        "coded_stride",
+        "floats",
+        "stride",
+        "wanted",
+        "width",
+    )
 
-    def __init__(self, width: int, floats: int, coded: int) -> None:
-        self.width, self.floats, self.coded = width, floats, coded
+    def __init__(self, width: int, area: Area) -> None:
+        self.width, self.area = width, area
+        self.floats: int = area.floats.ctypes.data
+        self.coded: int = area.coded.ctypes.data
         self.stride = 4 * padded(width)
         self.coded_stride = padded(width) // 32 * products.CODED_BLOCK
         self.wanted: dict[str, Callable[[], None]] = {}
+
+    def values(self, n_rows: int) -> F32:
+        """The float32 rows (n_rows, width) that the last run left here; see `CpuOps.keep`."""
+        rows = self.area.floats[: n_rows * self.stride].view(np.float32)
+        return rows.reshape(n_rows, -1)[:, : self.width]
 
 
 def _bits(number: float) -> int:
@@ -77,7 +102,8 @@ class CpuOps:
         self._header[Head.L2] = _L2_BYTES
         self._weights: list[Weight] = []
         self._held: list[NDArray[Any]] = []
-        self._free: dict[tuple[str, int], list[NDArray[np.uint8]]] = {}
+        self._areas: list[Area] = []
+        self._free: dict[int, list[Area]] = {}
         self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
         self._code: list[list[int]] = []
         self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
@@ -126,11 +152,12 @@ class CpuOps:
         self._header[Head.N_PAGES] = limits.pages
 
     def memory(self) -> dict[str, int]:
-        held = sum(a.nbytes for a in self._held) + self._program.nbytes + self._logits.nbytes
+        work = sum(a.nbytes for a in self._held) + self._program.nbytes + self._logits.nbytes
+        work += sum(a.floats.nbytes + a.coded.nbytes for a in self._areas)
         return {
             "model": sum(w.data.nbytes for w in self._weights),
             "kv": self._kv.nbytes,
-            "work": held,
+            "work": work,
         }
 
     def copy_page(self, source: int, target: int) -> None:
@@ -139,29 +166,28 @@ class CpuOps:
     def close(self) -> None:
         self._runtime.close()
         self._compiler.close()
-        self._weights.clear()
-        self._held.clear()
+        for memory in (self._weights, self._held, self._areas, self._free, self._marks):
+            memory.clear()
         self._kv = np.zeros(0, np.uint8)
 
     def _need_scratch(self, n_bytes: int) -> None:
         self._scratch_bytes = max(self._scratch_bytes, -(-n_bytes // 64) * 64)
 
-    def _area(self, form: str, stride: int) -> NDArray[np.uint8]:
-        """Zeroed rows for all that a step may hold, or such that a dropped buffer has left."""
-        free = self._free.setdefault((form, stride), [])
-        if free:
-            return free.pop()
-        area = aligned(self._limits.rows * stride + 128)  # kernels may read past the last row
-        self._held.append(area)
-        return area
-
     def _buffer(self, width: int) -> Buffer:
-        """A new activation, whose memory serves others once the model file drops it."""
-        stride, coded_stride = 4 * padded(width), padded(width) // 32 * products.CODED_BLOCK
-        floats, coded = self._area("floats", stride), self._area("coded", coded_stride)
-        buffer = Buffer(width, floats.ctypes.data, coded.ctypes.data)
-        weakref.finalize(buffer, self._free["floats", stride].append, floats)
-        weakref.finalize(buffer, self._free["coded", coded_stride].append, coded)
+        """A new activation; once the model file drops it, its memory serves the next of this width."""
+        free = self._free.setdefault(width, [])
+        if free:
+            area = free.pop()
+        else:
+            # Kernels may read a little past the last row.
+            buffer_rows = self._limits.rows
+            area = Area(
+                aligned(buffer_rows * 4 * padded(width) + 128),
+                aligned(buffer_rows * padded(width) // 32 * products.CODED_BLOCK),
+            )
+            self._areas.append(area)
+        buffer = Buffer(width, area)
+        weakref.finalize(buffer, free.append, area)
         return buffer
 
     # ---- kernels -------------------------------------------------------------------------------
@@ -435,20 +461,15 @@ class CpuOps:
         for layer, end, x in self._marks:
             self._run(begin, end)
             begin = end
-            rows = self._view(x)[:m]
-            if not np.isfinite(rows).all():
+            if not np.isfinite(x.values(m)).all():
                 return layer
         self._run(begin, len(self._program))
         done = self._logits[: len(step.logit_rows)]
         return None if np.isfinite(done).all() else self._shape.n_layers
 
-    def _view(self, x: Buffer) -> F32:
-        """The float32 rows (limits.rows, width) of a buffer."""
-        for area in self._held:
-            if area.ctypes.data == x.floats:
-                rows = area[: self._limits.rows * x.stride].view(np.float32)
-                return rows.reshape(self._limits.rows, -1)[:, : x.width]
-        raise AssertionError("a buffer of another recording")
+    def keep(self, x: Buffer) -> None:
+        """While recording: have the float32 form of `x` written, so that `x.values` can show it."""
+        self._rows(x, "floats")
 
 
 def _frequencies(rope: Rope) -> NDArray[np.float64]:

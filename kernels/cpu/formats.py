@@ -19,23 +19,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cpu.emit import F32, I8, I16, I32, Emitter, Value, vec
+from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Value, vec
 
 PANEL = 16
 Bytes = NDArray[np.uint8]
 
 
 class Reader:
-    """Reads rows [first, first + lanes) of one block of a panel; offsets are in its codes or scales."""
+    """Reads rows [first, first + lanes) of one block of a panel; offsets are in its codes or scales.
 
-    def __init__(self, e: Emitter, codes: Value, scales: Value, first: int) -> None:
+    Large blocks are read in turns: `turn` is the running one, and offsets grow by `each` from turn to turn.
+    """
+
+    def __init__(self, e: Emitter, codes: Value, scales: Value, first: int, turn: Value) -> None:
         self.e, self._codes, self._scales, self._first = e, codes, scales, first
+        self.turn = turn
         self.lanes = e.target.lanes
         self._kept: dict[int, Value] = {}
 
-    def words(self, offset: int) -> Value:
+    def _moved(self, pointer: Value, each: int) -> Value:
+        return self.e.move(pointer, self.e.b.mul(self.turn, I64(each))) if each else pointer
+
+    def words(self, offset: int, each: int = 0) -> Value:
         """One vector of codes: four bytes of each row, as i32 lanes."""
-        return self.e.load(vec(I32, self.lanes), self._codes, offset + 4 * self._first)
+        pointer = self._moved(self._codes, each)
+        return self.e.load(vec(I32, self.lanes), pointer, offset + 4 * self._first)
 
     def halves(self, offset: int) -> Value:
         """An f16 of each row as f32; read once however often it is asked for."""
@@ -44,10 +52,11 @@ class Reader:
             self._kept[offset] = self.e.from_f16(bits)
         return self._kept[offset]
 
-    def bytes(self, offset: int, signed: bool = False) -> Value:
+    def bytes(self, offset: int, each: int, signed: bool = False) -> Value:
         """A byte of each row as f32."""
         b, wide = self.e.b, vec(I32, self.lanes)
-        raw = self.e.load(vec(I8, self.lanes), self._scales, offset + self._first)
+        pointer = self._moved(self._scales, each)
+        raw = self.e.load(vec(I8, self.lanes), pointer, offset + self._first)
         number = b.sext(raw, wide) if signed else b.zext(raw, wide)
         return b.sitofp(number, vec(F32, self.lanes))
 
@@ -68,9 +77,10 @@ class Format:
 
     `block` weights in `file_bytes` bytes of the file, here `code_bytes` and `scale_bytes` for 16 rows. A
     weight is scale * (code - 2^offset) + minimum, codes of `bits` bits; offset None means no offset.
-    `group` inputs share a scale. `repack(part)` gives the codes, then the scales. `codes(reader, s)`
-    are the 8 vectors of inputs 32 s .. 32 s + 31, `scale(reader, g)` and `minimum(reader, g)` the f32
-    vectors of group g.
+    `group` inputs share a scale. `repack(part)` gives the codes, then the scales.
+
+    A block is read in turns of `step` times 32 inputs. Within a turn, `codes(reader, s)` are the 8 vectors of
+    inputs 32 s .. 32 s + 31, `scale(reader, g)` and `minimum(reader, g)` the f32 vectors of group g.
     """
 
     name: str
@@ -81,6 +91,7 @@ class Format:
     bits: int
     offset: int | None
     group: int
+    step: int
     repack: Callable[[Bytes], list[Bytes]]
     codes: Callable[[Reader, int], list[Value]]
     scale: Callable[[Reader, int], Value]
@@ -183,34 +194,42 @@ def _repack_k(part: Bytes) -> list[Bytes]:
 
 
 def _k_codes(r: Reader, s: int) -> list[Value]:
-    at = 512 * (s // 2)
-    return [r.field(r.words(at + 64 * g), 4 * (s % 2), 15) for g in range(8)]
+    return [r.field(r.words(64 * g, each=512), 4 * s, 15) for g in range(8)]
 
 
 def _q5_k_codes(r: Reader, s: int) -> list[Value]:
-    low = [r.field(r.words(512 + 512 * (s // 2) + 64 * g), 4 * (s % 2), 15) for g in range(8)]
-    return [r.e.b.or_(low[g], r.field(r.words(64 * g), s, 1, left=4)) for g in range(8)]
+    """Bit i of byte l of the high bits belongs to input 32 i + l."""
+    b, kind = r.e.b, vec(I32, r.lanes)
+    shift = b.add(b.shl(b.trunc(r.turn, I32), I32(1)), I32(s))
+    shifts = r.e.splat(shift, r.lanes)
+    low = [r.field(r.words(512 + 64 * g, each=512), 4 * s, 15) for g in range(8)]
+    high = [b.lshr(r.words(64 * g), shifts) for g in range(8)]
+    sixteen = r.e.const(kind, 0x10101010)
+    moved = [b.and_(b.shl(h, r.e.const(kind, 4)), sixteen) for h in high]
+    return [b.or_(low[g], moved[g]) for g in range(8)]
 
 
 def _q6_k_codes(r: Reader, s: int) -> list[Value]:
-    half, quarter = divmod(s, 4)
-    low = 1024 * half + 512 * (quarter % 2)
-    high = 2048 + 512 * half
+    low = 512 * (s % 2)
     return [
         r.e.b.or_(
-            r.field(r.words(low + 64 * g), 4 * (quarter // 2), 15),
-            r.field(r.words(high + 64 * g), 2 * quarter, 3, left=4),
+            r.field(r.words(low + 64 * g, each=1024), 4 * (s // 2), 15),
+            r.field(r.words(2048 + 64 * g, each=512), 2 * s, 3, left=4),
         )
         for g in range(8)
     ]
 
 
 def _k_scale(r: Reader, g: int) -> Value:
-    return r.e.b.fmul(r.halves(0), r.bytes(64 + 16 * g))
+    return r.e.b.fmul(r.halves(0), r.bytes(64 + 16 * g, each=32))
 
 
 def _k_minimum(r: Reader, g: int) -> Value:
-    return r.e.b.fneg(r.e.b.fmul(r.halves(32), r.bytes(192 + 16 * g)))
+    return r.e.b.fneg(r.e.b.fmul(r.halves(32), r.bytes(192 + 16 * g, each=32)))
+
+
+def _q6_k_scale(r: Reader, g: int) -> Value:
+    return r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, each=128, signed=True))
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -218,39 +237,39 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         f.name: f
         for f in (
             Format(
-                "Q4_0", 32, 18, 256, 32, 4, 3, 32, _fields((2, 18, 4), (0, 2, 2)),
+                "Q4_0", 32, 18, 256, 32, 4, 3, 32, 1, _fields((2, 18, 4), (0, 2, 2)),
                 lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0),
             ),
             Format(
-                "Q4_1", 32, 20, 256, 64, 4, None, 32, _fields((4, 20, 4), (0, 4, 2)),
+                "Q4_1", 32, 20, 256, 64, 4, None, 32, 1, _fields((4, 20, 4), (0, 4, 2)),
                 lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0), lambda r, g: r.halves(32),
             ),
             Format(
-                "Q5_0", 32, 22, 320, 32, 5, 4, 32, _repack_q5(2),
+                "Q5_0", 32, 22, 320, 32, 5, 4, 32, 1, _repack_q5(2),
                 lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
             ),
             Format(
-                "Q5_1", 32, 24, 320, 64, 5, None, 32, _repack_q5(4),
+                "Q5_1", 32, 24, 320, 64, 5, None, 32, 1, _repack_q5(4),
                 lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
                 lambda r, g: r.halves(32),
             ),
             Format(
-                "Q8_0", 32, 34, 512, 32, 8, 7, 32, _repack_q8_0,
+                "Q8_0", 32, 34, 512, 32, 8, 7, 32, 1, _repack_q8_0,
                 lambda r, s: [r.words(64 * g) for g in range(8)], lambda r, g: r.halves(0),
             ),
             Format(
-                "Q4_K", 256, 144, 2048, 320, 4, None, 32, _repack_k,
+                "Q4_K", 256, 144, 2048, 320, 4, None, 32, 2, _repack_k,
                 _k_codes, _k_scale, _k_minimum,
             ),
             Format(
-                "Q5_K", 256, 176, 2560, 320, 5, None, 32, _repack_k,
+                "Q5_K", 256, 176, 2560, 320, 5, None, 32, 2, _repack_k,
                 _q5_k_codes, _k_scale, _k_minimum,
             ),
             Format(
-                "Q6_K", 256, 210, 3072, 288, 6, 5, 16,
+                "Q6_K", 256, 210, 3072, 288, 6, 5, 16, 4,
                 _fields((0, 128, 4), (128, 192, 4), (208, 210, 2), (192, 208, 1)),
                 _q6_k_codes,
-                lambda r, g: r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, signed=True)),
+                _q6_k_scale,
             ),
         )
     }

@@ -10,9 +10,11 @@ each scale group are exact integers, equal on all targets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Target, Value, vec
+from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Loop, Target, Value, vec
 from kernels.cpu.formats import DENSE, PANEL, Format, Reader
 
 CODED_BLOCK = 48
@@ -31,33 +33,56 @@ def coded(name: str, fmt: Format, rows: int, target: Target) -> str:
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
-    subs = fmt.block // 32
     floats = vec(F32, target.lanes)
     zero = e.const(floats, 0.0)
     with e.loop(n_panels) as panel:
         start = e.move(weights, b.mul(panel.index, panel_size))
         for first in range(0, PANEL, target.lanes):
-            with e.loop(n_blocks, [zero] * rows) as block:
-                reader = _reader(e, fmt, start, n_blocks, block.index, first)
-                offset = b.mul(block.index, I64(subs * CODED_BLOCK))
+            with (
+                e.loop(n_blocks, [zero] * rows) as block,
+                _turns(e, fmt, block, (start, n_blocks), first) as turn,
+            ):
+                offset = b.mul(turn.index, I64(fmt.step * CODED_BLOCK))
                 here = [e.move(p, offset) for p in xs]
-                sums = list(block.values)
-                for s in range(subs):
-                    sums = _add_sub(e, fmt, reader, s, here, sums)
-                block.next = sums
+                for s in range(fmt.step):
+                    turn.sums = _add_sub(e, fmt, turn.reader, s, here, turn.sums)
             at = b.add(b.mul(panel.index, I64(4 * PANEL)), I64(4 * first))
             for pointer, total in zip(ys, block.results, strict=True):
                 e.store(total, pointer, at)
     return e.finish()
 
 
-def _reader(
-    e: Emitter, fmt: Format, panel: Value, n_blocks: Value, index: Value, first: int
-) -> Reader:
-    """A reader of block `index` of a panel, rows from `first` on."""
+@dataclass(slots=True)
+class _Turn:
+    """One turn of reading a block: its number from the panel's start, its reader and the running sums."""
+
+    index: Value
+    reader: Reader
+    sums: list[Value]
+
+
+@contextmanager
+def _turns(
+    e: Emitter, fmt: Format, block: Loop, panel: tuple[Value, Value], first: int
+) -> Iterator[_Turn]:
+    """Read block `block.index` of a panel (address, number of blocks) in turns, rows from `first` on."""
     b = e.b
-    scales = b.add(b.mul(n_blocks, I64(fmt.code_bytes)), b.mul(index, I64(fmt.scale_bytes)))
-    return Reader(e, e.move(panel, b.mul(index, I64(fmt.code_bytes))), e.move(panel, scales), first)
+    start, n_blocks = panel
+    codes = e.move(start, b.mul(block.index, I64(fmt.code_bytes)))
+    at = b.add(b.mul(n_blocks, I64(fmt.code_bytes)), b.mul(block.index, I64(fmt.scale_bytes)))
+    scales = e.move(start, at)
+    turns = fmt.block // 32 // fmt.step
+    if turns == 1:
+        turn = _Turn(block.index, Reader(e, codes, scales, first, I64(0)), list(block.values))
+        yield turn
+        block.next = turn.sums
+        return
+    with e.loop(I64(turns), block.values) as loop:
+        index = b.add(b.mul(block.index, I64(turns)), loop.index)
+        turn = _Turn(index, Reader(e, codes, scales, first, loop.index), list(loop.values))
+        yield turn
+        loop.next = turn.sums
+    block.next = loop.results
 
 
 def _add_sub(
@@ -162,18 +187,18 @@ def floating(name: str, fmt: Format, rows: int, target: Target) -> str:
         start = e.move(weights, b.mul(panel.index, panel_size))
         for first in range(0, PANEL, target.lanes):
             # Two chains, even and odd inputs: one alone would wait for itself.
-            with e.loop(n_blocks, [zero] * (2 * rows)) as block:
-                reader = _reader(e, fmt, start, n_blocks, block.index, first)
-                offset = b.mul(block.index, I64(4 * fmt.block))
+            with (
+                e.loop(n_blocks, [zero] * (2 * rows)) as block,
+                _turns(e, fmt, block, (start, n_blocks), first) as turn,
+            ):
+                offset = b.mul(turn.index, I64(4 * 32 * fmt.step))
                 here = [e.move(p, offset) for p in xs]
-                sums = list(block.values)
-                for s in range(fmt.block // 32):
-                    for k, weight in enumerate(_dequantised(e, fmt, reader, s)):
+                for s in range(fmt.step):
+                    for k, weight in enumerate(_dequantised(e, fmt, turn.reader, s)):
                         for m, p in enumerate(here):
                             number = e.splat(e.load(F32, p, 4 * (32 * s + k)), target.lanes)
                             chain = 2 * m + k % 2
-                            sums[chain] = e.fma(weight, number, sums[chain])
-                block.next = sums
+                            turn.sums[chain] = e.fma(weight, number, turn.sums[chain])
             at = b.add(b.mul(panel.index, I64(4 * PANEL)), I64(4 * first))
             for m, pointer in enumerate(ys):
                 e.store(b.fadd(block.results[2 * m], block.results[2 * m + 1]), pointer, at)
@@ -187,12 +212,12 @@ def unpack(name: str, fmt: Format, target: Target) -> str:
     w, n_blocks, y = e.arg
     weights, out = e.pointer(w), e.pointer(y)
     with e.loop(n_blocks) as block:
-        to = e.move(out, b.mul(block.index, I64(fmt.block * PANEL * 4)))
         for first in range(0, PANEL, target.lanes):
-            reader = _reader(e, fmt, weights, n_blocks, block.index, first)
-            for s in range(fmt.block // 32):
-                for k, weight in enumerate(_dequantised(e, fmt, reader, s)):
-                    e.store(weight, to, 4 * (PANEL * (32 * s + k) + first))
+            with _turns(e, fmt, block, (weights, n_blocks), first) as turn:
+                to = e.move(out, b.mul(turn.index, I64(32 * fmt.step * PANEL * 4)))
+                for s in range(fmt.step):
+                    for k, weight in enumerate(_dequantised(e, fmt, turn.reader, s)):
+                        e.store(weight, to, 4 * (PANEL * (32 * s + k) + first))
     return e.finish()
 
 
