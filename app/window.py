@@ -208,7 +208,7 @@ class MainWindow(QMainWindow):
         if event.type() == QEvent.Type.LanguageChange:
             self.retranslate()
             self._stale = True
-            QTimer.singleShot(0, self._renew_pages)
+            QTimer.singleShot(0, self, self._renew_pages)
         super().changeEvent(event)
 
     def say(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
@@ -287,7 +287,7 @@ class MainWindow(QMainWindow):
             self._seen = True
             watched.removeEventFilter(self)
             # The picture is painted while this event is handled, so it is there after it.
-            QTimer.singleShot(0, self.painted.emit)
+            QTimer.singleShot(0, self, self.painted.emit)
         return False
 
     def showEvent(self, event: QShowEvent) -> None:

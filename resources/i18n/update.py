@@ -14,7 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LANGUAGES = ("ko",)
+# English has only its plural forms in a file.
+LANGUAGES = ("en", "ko")
 
 sys.path.insert(0, str(ROOT))
 
@@ -23,12 +24,14 @@ def declared() -> list[str]:
     """Titles, helps and units of the settings, which forms translate in the context "Settings"."""
     from engine.config import AppSettings, EngineConfig, SamplingParams, settings_of
 
-    infos = [i for c in (AppSettings, EngineConfig, SamplingParams) for i in settings_of(c).values()]
+    infos = [
+        i for c in (AppSettings, EngineConfig, SamplingParams) for i in settings_of(c).values()
+    ]
     words = [w for i in infos for w in (i.title, i.help, i.unit) if w and w != "%"]
     return list(dict.fromkeys(words))
 
 
-def collect(file: Path) -> None:
+def collect(file: Path, language: str) -> None:
     """Update one .ts file from the sources; strings that are gone are dropped."""
     with tempfile.TemporaryDirectory() as folder:
         extra = Path(folder) / "declared.py"
@@ -36,7 +39,12 @@ def collect(file: Path) -> None:
         extra.write_text("\n".join(lines) + "\n", encoding="utf-8")
         sources = sorted(str(p) for p in (ROOT / "app").rglob("*.py"))
         command = [_tool("lupdate"), "-no-obsolete", "-locations", "none", "-silent"]
-        subprocess.run([*command, *sources, str(extra), "-ts", str(file)], check=True)
+        if language == "en":
+            command.append("-pluralonly")
+        subprocess.run(
+            [*command, *sources, str(extra), "-target-language", language, "-ts", str(file)],
+            check=True,
+        )
 
 
 def unfinished(file: Path) -> list[str]:
@@ -59,7 +67,7 @@ def main() -> int:
     missing = 0
     for language in LANGUAGES:
         file = HERE / f"lucebox_{language}.ts"
-        collect(file)
+        collect(file, language)
         for source in unfinished(file):
             missing += 1
             print(f"{language}: not translated: {source!r}", file=sys.stderr)

@@ -25,12 +25,17 @@ STUBS = (
 )
 
 
+@pytest.fixture(scope="session")
+def language(qapp: QApplication) -> Language:
+    """The language of the application under test."""
+    return Language(qapp)
+
+
 @pytest.fixture(autouse=True)
-def usual_look(qapp: QApplication) -> Iterator[None]:
+def usual_look(language: Language) -> None:
     """Every test begins with light colours, usual text size and English."""
     theme().apply("light", 100)
-    Language(qapp).apply("en")
-    yield
+    language.apply("en")
 
 
 @pytest.fixture

@@ -249,11 +249,11 @@ def test_first_run_stands_in_for_the_chat_until_a_model_is_there(
 
 
 def test_another_language_builds_the_pages_anew(
-    qtbot: QtBot, qapp: QApplication, window: MainWindow
+    qtbot: QtBot, language: Language, window: MainWindow
 ) -> None:
     page = stub(window)
     page.field.setText("half a message")
-    Language(qapp).apply("ko")
+    language.apply("ko")
     qtbot.waitUntil(lambda: window.page is not page)
     assert page.closed == 1, "it could save first"
     assert stub(window).opened == [{"text": "half a message"}]
@@ -261,7 +261,7 @@ def test_another_language_builds_the_pages_anew(
 
 
 def test_the_pages_stay_while_an_answer_is_written(
-    qtbot: QtBot, qapp: QApplication, window: MainWindow, fake: FakeEngine
+    qtbot: QtBot, qapp: QApplication, language: Language, window: MainWindow, fake: FakeEngine
 ) -> None:
     from engine.types import Request
 
@@ -271,7 +271,7 @@ def test_the_pages_stay_while_an_answer_is_written(
     qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
     page = window.page
     request_id = controller.submit(Request(messages=[]), lambda batch: None)
-    Language(qapp).apply("ko")
+    language.apply("ko")
     qapp.processEvents()
     qapp.processEvents()
     assert window.page is page

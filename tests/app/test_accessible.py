@@ -1,0 +1,158 @@
+"""The real pages with a keyboard and a screen reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QHeaderView,
+    QLineEdit,
+    QScrollBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.models.library import Library
+from app.page import Services
+from app.window import PAGES, MainWindow
+
+INTERACTIVE = (
+    QAbstractButton,
+    QLineEdit,
+    QComboBox,
+    QAbstractSpinBox,
+    QAbstractSlider,
+    QAbstractItemView,
+)
+
+
+@pytest.fixture
+def real(
+    qtbot: QtBot, services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MainWindow]:
+    """The window with its real pages."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr(Path, "home", lambda: home)
+    services.library = Library(services.settings, tmp_path / "models.json")
+    window = MainWindow(services)
+    qtbot.addWidget(window)
+    window.resize(1400, 800)
+    with qtbot.waitActive(window):
+        window.show()
+        window.activateWindow()
+    yield window
+    window.close()
+    services.library.jobs.close()
+
+
+def name_of(widget: QWidget) -> str:
+    found = QAccessible.queryAccessibleInterface(widget)
+    return found.text(QAccessible.Text.Name) if found is not None else ""
+
+
+def reachable(window: MainWindow) -> list[QWidget]:
+    """What the keyboard or the mouse can use now, parts of compound widgets left out."""
+    compound = (QAbstractSpinBox, QComboBox, QLineEdit)
+    return [
+        w
+        for w in window.findChildren(QWidget)
+        if w.isVisible()
+        and isinstance(w, INTERACTIVE)
+        and not isinstance(w, (QScrollBar, QHeaderView))
+        and not isinstance(w.parentWidget(), compound)
+    ]
+
+
+@pytest.mark.parametrize("page", [spec.name for spec in PAGES])
+def test_everything_has_a_name(qtbot: QtBot, real: MainWindow, page: str) -> None:
+    real.navigate(page)
+    QApplication.processEvents()
+    found = reachable(real)
+    assert len(found) > 5
+    nameless = [
+        f"{type(w).__name__} in {type(w.parentWidget()).__name__}" for w in found if not name_of(w)
+    ]
+    assert nameless == []
+
+
+@pytest.mark.parametrize("page", [spec.name for spec in PAGES])
+def test_the_tab_key_goes_round(qtbot: QtBot, real: MainWindow, page: str) -> None:
+    real.navigate(page)
+    QApplication.processEvents()
+    real.rail.focus_first()
+    start = real.focusWidget()
+    seen = []
+    for _ in range(150):
+        focus = real.focusWidget()
+        seen.append(focus)
+        qtbot.keyClick(focus, Qt.Key.Key_Tab)
+        if real.focusWidget() is start:
+            break
+        assert real.focusWidget() is not focus, f"{type(focus).__name__} keeps the focus"
+    assert real.focusWidget() is start, "it comes back to where it began"
+    assert any(real.stack.isAncestorOf(w) for w in seen)
+    assert all(w.isVisible() and w.isEnabled() for w in seen)
+
+
+def test_chat_has_the_cursor_in_the_message_box(real: MainWindow) -> None:
+    real.navigate("chat")
+    focus = real.focusWidget()
+    assert real.page is not None and real.page.isAncestorOf(focus)
+    assert focus.inputMethodQuery(Qt.InputMethodQuery.ImEnabled), "one can type at once"
+
+
+def test_shortcuts_are_given_once(real: MainWindow) -> None:
+    """The same keys in the window and in a page would do nothing at all."""
+    for name in ("chat", "models", "settings"):
+        real.navigate(name)
+        QApplication.processEvents()
+        keys: dict[str, list[str]] = {}
+        for action in real.services.actions.all():
+            inside = action.parent() is real or (
+                real.page is not None
+                and isinstance(action.parent(), QWidget)
+                and (action.parent() is real.page or real.page.isAncestorOf(action.parent()))
+            )
+            if action.isEnabled() and inside:
+                for shortcut in action.shortcuts():
+                    keys.setdefault(shortcut.toString(), []).append(action.text())
+        assert (name, {k: v for k, v in keys.items() if len(v) > 1}) == (name, {})
+
+
+class Flashes(QObject):
+    """Notes widgets that come up as windows of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+            self.seen.append(type(watched).__name__)
+        return False
+
+
+def test_no_part_of_a_page_flashes_as_a_window(
+    qtbot: QtBot, qapp: QApplication, real: MainWindow
+) -> None:
+    """A widget that is shown before it has a parent is a window for a moment, and takes the focus."""
+    flashes = Flashes()
+    qapp.installEventFilter(flashes)
+    try:
+        for spec in PAGES:
+            real.navigate(spec.name)
+            QApplication.processEvents()
+    finally:
+        qapp.removeEventFilter(flashes)
+    assert flashes.seen == []
