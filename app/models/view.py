@@ -53,6 +53,7 @@ class ModelsView(QTableView):
         self._set_up_headers()
         self.table.dataChanged.connect(self._tell_current)
         self.activated.connect(self._on_activated)
+        library.scan_finished.connect(self.select_first)
         theme().changed.connect(self._on_theme)
 
     def current_item(self) -> Item | None:
@@ -61,14 +62,17 @@ class ModelsView(QTableView):
 
     def select(self, path: Path) -> bool:
         """Choose a file; false when the filter hides it."""
+        self.table.arrange()  # It may have come this very moment.
         index = self.table.row_of(path)
         if index.isValid():
             self.setCurrentIndex(index)
             self.scrollTo(index)
         return index.isValid()
 
+    @Slot()
     def select_first(self) -> None:
         """Choose the first file when none is chosen."""
+        self.table.arrange()
         if self.current_item() is None and self.table.items():
             self.select(self.table.items()[0].entry.path)
 

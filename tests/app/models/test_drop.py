@@ -161,7 +161,7 @@ def test_model_projector_and_two_others(
 ) -> None:
     drag = Drag(window, several(tmp_path))
     drag.enter()
-    qtbot.waitUntil(lambda: "4 file(s), 1 model(s), 1 projector(s), 2 unknown" in texts(target))
+    qtbot.waitUntil(lambda: "4 files, 1 model, 1 projector, 2 unknown" in texts(target))
 
 
 def test_what_is_no_model_cannot_be_used(

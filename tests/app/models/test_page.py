@@ -15,6 +15,7 @@ from app.models.page import ModelsPage
 from app.page import Services
 from app.theme import theme
 from app.widgets import ErrorCard, MemoryBar
+from engine.entry import inspect
 from engine.errors import ModelFileError, OutOfMemory
 from tests.app.fake_engine import FakeEngine
 from tests.app.models.conftest import Seen, put, scanned
@@ -114,6 +115,18 @@ def test_filter_and_its_empty_answer(qtbot: QtBot, page: ModelsPage) -> None:
     assert [i.title for i in page.view.table.items()] == ["Beta"]
     qtbot.keyClicks(field, "zzz")
     assert "No model matches" in texts(page)
+
+
+def test_a_file_that_just_came_is_shown_whatever_the_filter_was(
+    qtbot: QtBot, page: ModelsPage, library: Library, tmp_path: Path
+) -> None:
+    field = page.findChild(QLineEdit)
+    assert field is not None
+    qtbot.keyClicks(field, "beta")
+    file = put(tmp_path / "Gamma.gguf", model("llama", "Gamma"))
+    library.add([inspect(file)], lambda: page.open(path=file))
+    qtbot.waitUntil(lambda: page.details.windowTitle() == "Gamma")
+    assert field.text() == "" and page.view.current_item().entry.path == file  # type: ignore[union-attr]
 
 
 def test_no_model_at_all_has_one_action(
