@@ -5,7 +5,7 @@
 // tile has no rows. Split s takes pages s, s + splits, ..; of each page a warp takes 16 tokens, with softmax statistics of its
 // own, so that warps meet only at the end. The order of sums depends on the split count alone: a row's bits do not
 // depend on the batch. S = Q K^T and O = P V are f16 mma.m16n8k16 with f32 sums, loads go straight to operand registers.
-// combine: grid (ceil(superblocks / 4), M), 128 threads: adds the splits and writes the next product's activations.
+// combine: grid (ceil(superblocks / warps), M): adds the splits and writes the next product's activations.
 #include "activation.cuh"
 #include "pages.cuh"
 
@@ -30,10 +30,12 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
           int pages_per_sequence, int n_heads, int n_kv_heads, int tile_heads, float* __restrict__ sums,
           float2* __restrict__ stats) {
   let_next_start();
-  wait_for_previous();
   const int4 tile = tiles[blockIdx.z];
   const int split = blockIdx.x, splits = gridDim.x, pages = (tile.z + PAGE - 1) / PAGE;
-  if (tile.y == 0 || split >= pages) return;
+  if (tile.y == 0 || split >= pages) {
+    wait_for_previous();
+    return;
+  }
   const int group = n_heads / n_kv_heads, kv = blockIdx.y % n_kv_heads, first_head = blockIdx.y / n_kv_heads * tile_heads;
   const int heads = min(tile_heads, group - first_head);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -47,6 +49,7 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
     row_head[r] = kv * group + first_head + i % heads;
     row_position[r] = query < tile.y ? positions[row_m[r]] : -1;
   }
+  wait_for_previous();
   uint4 q[IN_REGISTERS ? SLABS : 1][2];
   __shared__ uint4 q_shared[IN_REGISTERS ? 1 : SLABS][2][32];
 #pragma unroll
@@ -135,9 +138,10 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
     }
   }
 
-  // Warps add up in their order, through shared memory.
+  // Warps meet in shared memory, SLOTS of them at a time; the sums are in the order of the warps.
+  constexpr int SLOTS = IN_REGISTERS ? WARPS : 1, STRIDE = HEAD_DIM + 8, EACH = 16 * HEAD_DIM / (4 * 32 * WARPS);
   __shared__ float2 warp_stats[WARPS][16];
-  __shared__ __align__(8) float total[16][HEAD_DIM + 8];
+  __shared__ __align__(16) float total[SLOTS][16][STRIDE];
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     sum[r] = quad_sum(sum[r]);
@@ -151,31 +155,45 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
 #pragma unroll
     for (int w = 0; w < WARPS; w++) most = fmaxf(most, warp_stats[w][g + 8 * r].x);
     share[r] = exp2f(high[r] - most);
-    if (warp == 0 && t == 0 && row_m[r] >= 0 && g + 8 * r < heads * tile.y) {
+    if (warp == 0 && t == 0 && row_m[r] >= 0) {
       float all = 0;
 #pragma unroll
       for (int w = 0; w < WARPS; w++) all += warp_stats[w][g + 8 * r].y * exp2f(warp_stats[w][g + 8 * r].x - most);
       stats[((size_t)row_m[r] * n_heads + row_head[r]) * splits + split] = make_float2(most, all);
     }
   }
-#pragma unroll 1
-  for (int w = 0; w < WARPS; w++) {
-    if (warp == w)
+  const int floats = heads * tile.y * HEAD_DIM;
+  float4 all[EACH];
 #pragma unroll
-      for (int i = 0; i < 2 * GROUPS; i++)
+  for (int i = 0; i < EACH; i++) all[i] = make_float4(0, 0, 0, 0);
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-          float2* at = (float2*)&total[g + 8 * r][8 * i + 2 * t];
-          float2 all = make_float2(o[i][2 * r] * share[r], o[i][2 * r + 1] * share[r]);
-          if (w) all.x += at->x, all.y += at->y;
-          *at = all;
-        }
+  for (int wave = 0; wave < WARPS; wave += SLOTS) {
+    if (wave) __syncthreads();
+    if (warp >= wave && warp < wave + SLOTS)
+#pragma unroll
+      for (int r = 0; r < 2; r++)
+        if (row_m[r] >= 0)
+#pragma unroll
+          for (int i = 0; i < 2 * GROUPS; i++)
+            *(float2*)&total[warp - wave][g + 8 * r][8 * i + 2 * t] = make_float2(o[i][2 * r] * share[r], o[i][2 * r + 1] * share[r]);
     __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      const int at = 4 * (threadIdx.x + 32 * WARPS * i);
+      if (at >= floats) break;
+#pragma unroll
+      for (int w = 0; w < SLOTS; w++) {
+        const float4 part = *(const float4*)&total[w][at / HEAD_DIM][at % HEAD_DIM];
+        all[i].x += part.x, all[i].y += part.y, all[i].z += part.z, all[i].w += part.w;
+      }
+    }
   }
-  for (int i = threadIdx.x; i < heads * tile.y * (HEAD_DIM / 4); i += 32 * WARPS) {
-    const int row = i / (HEAD_DIM / 4), d = 4 * (i % (HEAD_DIM / 4));
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    const int at = 4 * (threadIdx.x + 32 * WARPS * i), row = at / HEAD_DIM;
+    if (at >= floats) break;
     const size_t m = tile.x + row / heads, h = kv * group + first_head + row % heads;
-    *(float4*)(sums + ((m * n_heads + h) * splits + split) * HEAD_DIM + d) = *(const float4*)&total[row][d];
+    *(float4*)(sums + ((m * n_heads + h) * splits + split) * HEAD_DIM + at % HEAD_DIM) = all[i];
   }
 }
 
@@ -184,28 +202,31 @@ extern "C" __global__ void __launch_bounds__(128)
 combine(const float* __restrict__ sums, const float2* __restrict__ stats, const int* __restrict__ positions, int splits,
         int columns, Activation out) {
   let_next_start();
-  wait_for_previous();
-  const int superblock = 4 * blockIdx.x + (threadIdx.x >> 5), m = blockIdx.y;
+  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), m = blockIdx.y;
   const int column = 256 * superblock + 8 * (threadIdx.x & 31);
+  const int position = positions[m], used = min(splits, position / PAGE + 1);
+  wait_for_previous();
   if (256 * superblock >= columns) return;
-  const int used = min(splits, positions[m] / PAGE + 1);
   float v[8] = {};
-  if (column < columns && positions[m] >= 0) {
+  if (column < columns && position >= 0) {
     const size_t row = ((size_t)m * columns + column) / HEAD_DIM * splits;
+    const float4* from = (const float4*)(sums + row * HEAD_DIM + column % HEAD_DIM);
     float most = NEVER, sum = 0;
-    for (int s = 0; s < used; s++) most = fmaxf(most, stats[row + s].x);
 #pragma unroll 4
-    for (int s = 0; s < used; s++) {
+    for (int s = 0; s < used; s++) {  // what was added so far shrinks when a larger score comes
       const float2 stat = stats[row + s];
-      const float share = exp2f(stat.x - most);
-      const float4* from = (const float4*)(sums + (row + s) * HEAD_DIM + column % HEAD_DIM);
-      const float4 a = from[0], b = from[1];
-      sum += stat.y * share;
-      v[0] += a.x * share, v[1] += a.y * share, v[2] += a.z * share, v[3] += a.w * share;
-      v[4] += b.x * share, v[5] += b.y * share, v[6] += b.z * share, v[7] += b.w * share;
+      const float4 a = from[s * (HEAD_DIM / 4)], b = from[s * (HEAD_DIM / 4) + 1];
+      const float higher = fmaxf(most, stat.x), shrink = exp2f(most - higher), share = exp2f(stat.x - higher);
+      most = higher;
+      sum = sum * shrink + stat.y * share;
+      v[0] = v[0] * shrink + a.x * share, v[1] = v[1] * shrink + a.y * share;
+      v[2] = v[2] * shrink + a.z * share, v[3] = v[3] * shrink + a.w * share;
+      v[4] = v[4] * shrink + b.x * share, v[5] = v[5] * shrink + b.y * share;
+      v[6] = v[6] * shrink + b.z * share, v[7] = v[7] * shrink + b.w * share;
     }
+    const float inverse = 1 / sum;
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] /= sum;
+    for (int i = 0; i < 8; i++) v[i] *= inverse;
   }
   write_activation(out, m, superblock, v);
 }

@@ -2,28 +2,32 @@
 #include "activation.cuh"
 #include "product.cuh"
 
-// Row r of `out` is row wanted[r] of h (., columns). Grid (ceil(superblocks / 4), rows), 128 threads.
+// Row r of `out` is row wanted[r] of h (., columns), and likewise of the norm's sums of squares. Grid (ceil(superblocks /
+// warps), rows).
 extern "C" __global__ void __launch_bounds__(128)
-gather(const float* __restrict__ h, const int* __restrict__ wanted, int columns, Activation out) {
+gather(const float* __restrict__ h, const float* __restrict__ squares, const int* __restrict__ wanted, int columns,
+       float* __restrict__ squares_out, Activation out) {
   let_next_start();
+  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), r = blockIdx.y;
+  const int superblocks = (columns + 255) / 256, column = 256 * superblock + 8 * (threadIdx.x & 31);
+  const size_t m = wanted[r];
   wait_for_previous();
-  const int superblock = 4 * blockIdx.x + (threadIdx.x >> 5), r = blockIdx.y;
-  if (256 * superblock >= columns) return;
-  const float* from = h + (size_t)wanted[r] * columns;
-  float v[8];
-#pragma unroll
-  for (int j = 0; j < 8; j += 4) {
-    const int column = 256 * superblock + 8 * (threadIdx.x & 31) + j;
-    const float4 a = column < columns ? *(const float4*)(from + column) : make_float4(0, 0, 0, 0);
-    v[j] = a.x, v[j + 1] = a.y, v[j + 2] = a.z, v[j + 3] = a.w;
+  if (superblock >= superblocks) return;
+  float v[8] = {};
+  if (column < columns) {
+    const float4 a = *(const float4*)(h + m * columns + column), b = *(const float4*)(h + m * columns + column + 4);
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
   }
+  if (squares && (threadIdx.x & 31) == 0) squares_out[r * superblocks + superblock] = squares[m * superblocks + superblock];
   write_activation(out, r, superblock, v);
 }
 
 // The product with its parts added. Grid (ceil(width / 256), rows), 256 threads.
 extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __restrict__ out) {
   let_next_start();
-  wait_for_previous();
   const int column = 256 * blockIdx.x + threadIdx.x, r = blockIdx.y;
-  if (column < y.width) out[(size_t)r * y.width + column] = load1(y, r, column);
+  const Addends addends = addends_of(y, r, min(column, y.width - 1));
+  wait_for_previous();
+  const float factor = factor_of(y, r);
+  if (column < y.width) out[(size_t)r * y.width + column] = factor * add_up(addends);
 }

@@ -362,7 +362,7 @@ matmul(const u8* __restrict__ w0, const u8* __restrict__ w1, const u8* __restric
           const int column = 8 * n + 2 * l.t + (k & 1), m = tile % batch_tiles * 8 * NT + column;
           const int row = l.g + 8 * (k >> 1);
           if (m >= M) continue;
-          if (!whole) __stcg(part + (in_group * NT * 8 + column) * 16 + row, acc.at[w][n][k]);
+          if (!whole) __stcg(part + (column * WARPS * TILES + in_group) * 16 + row, acc.at[w][n][k]);
           else if (16 * row_tile + row < rows) y[(size_t)m * stride + 16 * row_tile + row] = acc.at[w][n][k];
         }
     }

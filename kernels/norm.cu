@@ -1,59 +1,47 @@
-// x += y, then h = weight * x / sqrt(mean(x^2) + eps), written in the forms that the next products read.
+// x += y, then h = weight * x, written in the forms that the next products read, and the sums of x^2 of 256 columns each.
 //
-// Grid (M), 512 threads: a block holds its row in registers, a warp 256 columns at a time. Up to 16,384 columns.
+// RMSNorm's factor 1 / sqrt(mean(x^2) + eps) is one number a row, so it can wait: the readers of the next product apply it
+// (include/product.cuh), and no block has to see a whole row.
+// Grid (ceil(superblocks / warps), M): a warp takes 256 columns of a row. `columns` is a multiple of 8.
 #include "activation.cuh"
 #include "product.cuh"
 
-constexpr int WARPS = 16, MOST = 4;
-
-// `y.count` is 0 where nothing is to be added.
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
-add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, float eps, int columns, Activation out) {
+// `y.count` is 0 where nothing is to be added. `squares` (M, superblocks).
+extern "C" __global__ void __launch_bounds__(128)
+add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
+         Activation out) {
   let_next_start();
+  const int superblocks = (columns + 255) / 256, m = blockIdx.y, lane = threadIdx.x & 31;
+  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), column = 256 * superblock + 8 * lane;
+  if (superblock >= superblocks) return;
+  const bool inside = column < columns;
+  const Addends addends = addends_of(y, m, inside ? column : 0);
+  float w[8] = {};
+  if (inside) {
+    const float4 a = *(const float4*)(weight + column), b = *(const float4*)(weight + column + 4);
+    w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w, w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
+  }
   wait_for_previous();
-  __shared__ float sums[WARPS];
-  const int m = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  float v[MOST][8], sum = 0;
-#pragma unroll
-  for (int i = 0; i < MOST; i++) {
-#pragma unroll
-    for (int j = 0; j < 8; j += 4) {
-      const int column = 256 * (warp + WARPS * i) + 8 * lane + j;
-      float4 a = make_float4(0, 0, 0, 0);
-      if (column < columns) {
-        float4* at = (float4*)(x + (size_t)m * columns + column);
-        a = *at;
-        if (y.count) {
-          const float4 b = load4(y, m, column);
-          a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w;
-          *at = a;
-        }
-      }
-      v[i][j] = a.x, v[i][j + 1] = a.y, v[i][j + 2] = a.z, v[i][j + 3] = a.w;
-      sum += a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w;
+  float v[8] = {}, sum = 0;
+  const float factor = y.count ? factor_of(y, m) : 0;
+  if (inside) {
+    float4* at = (float4*)(x + (size_t)m * columns + column);
+    const float4 a = at[0], b = at[1];
+    if (y.count) add_up(addends, v);
+    v[0] = a.x + factor * v[0], v[1] = a.y + factor * v[1], v[2] = a.z + factor * v[2], v[3] = a.w + factor * v[3];
+    v[4] = b.x + factor * v[4], v[5] = b.y + factor * v[5], v[6] = b.z + factor * v[6], v[7] = b.w + factor * v[7];
+    if (y.count) {
+      at[0] = make_float4(v[0], v[1], v[2], v[3]);
+      at[1] = make_float4(v[4], v[5], v[6], v[7]);
     }
-    if (256 * (warp + WARPS * (i + 1)) >= columns) break;
+  }
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    sum += v[j] * v[j];
+    v[j] *= w[j];
   }
 #pragma unroll
   for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  if (lane == 0) sums[warp] = sum;
-  __syncthreads();
-  sum = 0;
-#pragma unroll
-  for (int i = 0; i < WARPS; i++) sum += sums[i];
-  const float scale = rsqrtf(sum / columns + eps);
-#pragma unroll
-  for (int i = 0; i < MOST; i++) {
-    const int superblock = warp + WARPS * i;
-    if (256 * superblock >= columns) break;
-    float h[8];
-#pragma unroll
-    for (int j = 0; j < 8; j += 4) {
-      const int column = 256 * superblock + 8 * lane + j;
-      const float4 w = column < columns ? *(const float4*)(weight + column) : make_float4(0, 0, 0, 0);
-      h[j] = w.x * (v[i][j] * scale), h[j + 1] = w.y * (v[i][j + 1] * scale);
-      h[j + 2] = w.z * (v[i][j + 2] * scale), h[j + 3] = w.w * (v[i][j + 3] * scale);
-    }
-    write_activation(out, m, superblock, h);
-  }
+  if (lane == 0) squares[m * superblocks + superblock] = sum;
+  write_activation(out, m, superblock, v);
 }

@@ -13,54 +13,71 @@ rope_store(Product qkv, const int* __restrict__ positions, const int* __restrict
            float magnitude, int n_heads, int n_kv_heads, u16* __restrict__ queries, u16* __restrict__ keys,
            u16* __restrict__ values) {
   let_next_start();
-  wait_for_previous();
   __shared__ float head[HEAD_DIM];
+  constexpr int TURNS = (HEAD_DIM + 127) / 128, PAIRS = (HEAD_DIM + 63) / 64;
   const int h = blockIdx.x, m = blockIdx.y, lane = threadIdx.x;
   const bool is_query = h < n_heads, is_value = h >= n_heads + n_kv_heads;
   const int position = positions[m];
-  float square = 0;
-  for (int d = 4 * lane; d < HEAD_DIM; d += 128) {
-    const float4 v = load4(qkv, m, h * HEAD_DIM + d);
-    *(float4*)(head + d) = v;
-    square += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-  }
-#pragma unroll
-  for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);
   const float* norm = is_query ? q_norm : is_value ? nullptr : k_norm;
-  const float scale = norm ? rsqrtf(square / HEAD_DIM + eps) : 1.0f;
-  __syncwarp();
 
-  auto dim = [&](int d) { return norm ? norm[d] * (head[d] * scale) : head[d]; };
+  // All that depends on no other kernel comes before waiting for one.
+  Addends addends[TURNS];
+#pragma unroll
+  for (int i = 0; i < TURNS; i++) addends[i] = addends_of(qkv, m, h * HEAD_DIM + min(128 * i + 4 * lane, HEAD_DIM - 4));
   u16* to = queries + ((size_t)m * n_heads + h) * HEAD_DIM;
   int token = 0;
-  if (!is_query) {
-    if (position < 0) return;
+  if (!is_query && position >= 0) {
     const int page = page_table[(size_t)sequence[m] * pages_per_sequence + position / PAGE];
     token = position % PAGE;
     const int kv = h - n_heads - (is_value ? n_kv_heads : 0);
     to = (is_value ? values : keys) + ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM);
+    if (!is_value) to += token * HEAD_DIM;
   }
-  const float factor = is_query ? 1.4426950408889634f * rsqrtf((float)HEAD_DIM) : 1.0f;
-  for (int i = lane; i < HEAD_DIM / 2; i += 32) {  // pairs: the rotated ones, then the rest
-    int d0 = 2 * i, d1 = 2 * i + 1;
-    float a, b;
-    if (!is_value && i < n_rot / 2) {
-      if (!interleaved) d0 = i, d1 = i + n_rot / 2;
+  int first[PAIRS], second[PAIRS];
+  float sine[PAIRS], cosine[PAIRS], weight[PAIRS][2];
+#pragma unroll
+  for (int j = 0; j < PAIRS; j++) {  // pairs: the rotated ones, then the rest
+    const int i = min(lane + 32 * j, HEAD_DIM / 2 - 1);
+    const bool rotated = !is_value && i < n_rot / 2;
+    first[j] = rotated && !interleaved ? i : 2 * i;
+    second[j] = rotated && !interleaved ? i + n_rot / 2 : 2 * i + 1;
+    sine[j] = 0, cosine[j] = 1;
+    if (rotated) {
       const double turns = position * frequencies[i];
-      float sine, cosine;
-      sincospif((float)(turns - 2 * rint(turns / 2)), &sine, &cosine);
-      sine *= magnitude, cosine *= magnitude;
-      const float u = dim(d0), v = dim(d1);
-      a = u * cosine - v * sine, b = u * sine + v * cosine;
-    } else {
-      a = dim(d0), b = dim(d1);
+      sincospif((float)(turns - 2 * rint(turns / 2)), &sine[j], &cosine[j]);
+      sine[j] *= magnitude, cosine[j] *= magnitude;
     }
-    const u16 first = f32_to_f16(a * factor), second = f32_to_f16(b * factor);
-    if (is_value) {
-      to[value_at(token, d0)] = first, to[value_at(token, d1)] = second;
-    } else {
-      u16* row = is_query ? to : to + token * HEAD_DIM;
-      row[d0] = first, row[d1] = second;
-    }
+    weight[j][0] = norm ? norm[first[j]] : 1;
+    weight[j][1] = norm ? norm[second[j]] : 1;
+  }
+  wait_for_previous();
+  if (!is_query && position < 0) return;
+
+  const float input = factor_of(qkv, m);
+  float square = 0;
+#pragma unroll
+  for (int i = 0; i < TURNS; i++) {
+    const int d = 128 * i + 4 * lane;
+    if (d >= HEAD_DIM) break;
+    float v[4];
+    add_up(addends[i], v);
+#pragma unroll
+    for (int j = 0; j < 4; j++) v[j] *= input;
+    *(float4*)(head + d) = make_float4(v[0], v[1], v[2], v[3]);
+    square += v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + v[3] * v[3];
+  }
+#pragma unroll
+  for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);
+  const float scale = norm ? rsqrtf(square / HEAD_DIM + eps) : 1.0f;
+  const float factor = is_query ? 1.4426950408889634f * rsqrtf((float)HEAD_DIM) : 1.0f;
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < PAIRS; j++) {
+    if (lane + 32 * j >= HEAD_DIM / 2) break;
+    const float u = head[first[j]] * scale * weight[j][0], v = head[second[j]] * scale * weight[j][1];
+    const u16 a = f32_to_f16((u * cosine[j] - v * sine[j]) * factor);
+    const u16 b = f32_to_f16((u * sine[j] + v * cosine[j]) * factor);
+    to[is_value ? value_at(token, first[j]) : first[j]] = a;
+    to[is_value ? value_at(token, second[j]) : second[j]] = b;
   }
 }

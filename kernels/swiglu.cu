@@ -1,24 +1,29 @@
 // h = silu(gate) * up of a product gate|up, written in the forms that the next product reads.
 //
-// Grid (ceil(superblocks / 4), M), 128 threads: a warp takes 256 columns of a row.
+// Grid (ceil(superblocks / warps), M): a warp takes 256 columns of a row. `columns` is a multiple of 8.
 #include "activation.cuh"
 #include "product.cuh"
 
-DEVICE float silu_times(float gate, float up) { return gate / (1 + __expf(-gate)) * up; }
-
 extern "C" __global__ void __launch_bounds__(128) swiglu(Product gate_up, int columns, Activation out) {
   let_next_start();
+  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), m = blockIdx.y;
+  const int column = 256 * superblock + 8 * (threadIdx.x & 31);
+  const bool inside = column < columns;
+  const Addends of_gate = addends_of(gate_up, m, inside ? column : 0);
+  const Addends of_up = addends_of(gate_up, m, columns + (inside ? column : 0));
   wait_for_previous();
-  const int superblock = 4 * blockIdx.x + (threadIdx.x >> 5), m = blockIdx.y;
   if (256 * superblock >= columns) return;
-  float h[8];
+  float h[8] = {};
+  const float factor = factor_of(gate_up, m);
+  if (inside) {
+    float up[8];
+    add_up(of_gate, h);
+    add_up(of_up, up);
 #pragma unroll
-  for (int j = 0; j < 8; j += 4) {
-    const int column = 256 * superblock + 8 * (threadIdx.x & 31) + j;
-    float4 gate = make_float4(0, 0, 0, 0), up = gate;
-    if (column < columns) gate = load4(gate_up, m, column), up = load4(gate_up, m, columns + column);
-    h[j] = silu_times(gate.x, up.x), h[j + 1] = silu_times(gate.y, up.y);
-    h[j + 2] = silu_times(gate.z, up.z), h[j + 3] = silu_times(gate.w, up.w);
+    for (int j = 0; j < 8; j++) {
+      const float gate = factor * h[j];
+      h[j] = gate / (1 + __expf(-gate)) * (factor * up[j]);
+    }
   }
   write_activation(out, m, superblock, h);
 }

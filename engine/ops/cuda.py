@@ -8,11 +8,8 @@ buffer are known before anything is launched.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,113 +19,30 @@ from numpy.typing import NDArray
 from engine.errors import UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cuda_buffers import (
+    GROUP,
+    LAUNCHES,
+    MOST_ROWS,
+    Activation,
+    Buffer,
+    Float,
+    Int,
+    Launch,
+    Node,
+    Pass,
+    Pointer,
+    Product,
+    place,
+    sizes,
+    split,
+)
 from engine.ops.cuda_device import SUPERBLOCK, TILE, Card, Weight, told
+from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
-BUCKETS = (1, 2, 4, 8, 16, 32)
+BUCKETS = (1, 2, 4, 8, 16, MOST_ROWS)
 PAGE = 64
-MOST_COLUMNS = 16384
-LAUNCHES = 3
-GROUP = 8
-
-Pointer, Int, Float = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
-
-
-class Activation(ctypes.Structure):
-    """`Activation` of kernels/include/activation.cuh."""
-
-    _fields_ = (
-        ("f32", Pointer),
-        ("int8", Pointer),
-        ("f16", Pointer),
-        ("columns", Int),
-        ("groups", Int),
-    )
-
-
-class Part(ctypes.Structure):
-    """`Part` of kernels/include/product.cuh."""
-
-    _fields_ = (
-        ("parts", Pointer), ("row_end", Int), ("superblocks", Int), ("units", Int), ("tiles", Int),
-        ("columns", Int), ("column_tiles", Int),
-    )  # fmt: skip
-
-
-class Product(ctypes.Structure):
-    """`Product` of kernels/include/product.cuh."""
-
-    _fields_ = (("y", Pointer), ("width", Int), ("count", Int), ("part", Part * LAUNCHES))
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One run of the recording: `rows` batch rows with activations in `form`, `wanted` rows of logits."""
-
-    rows: int
-    form: int
-    tiles: int
-    wanted: int
-    from_wanted: int = 0
-
-    @property
-    def groups(self) -> int:
-        """Groups of 8 rows that activations have room for."""
-        return groups_of(self.rows, self.form)
-
-
-def groups_of(rows: int, form: int) -> int:
-    """Groups of 8 in a superblock of activations."""
-    return variants.groups_for(rows) if form == INT8 else -(-rows // 64) * 8
-
-
-@dataclass(eq=False, slots=True)
-class Launch:
-    """A matrix product: matrices of one format, one below the other, from row `start` of the result."""
-
-    weights: tuple[Weight, ...]
-    start: int
-
-    @property
-    def rows(self) -> int:
-        """Rows of the result."""
-        return sum(w.rows for w in self.weights)
-
-
-@dataclass(eq=False, slots=True)
-class Buffer:
-    """A (M, width) value that a kernel writes; `forms` that are read: 32 is f32, 8 is int8 or f16.
-
-    `rows` is the most that M can be, None for a step's most.
-    """
-
-    width: int
-    forms: set[int] = field(default_factory=set)
-    rows: int | None = None
-    launches: tuple[Launch, ...] = ()
-    sizes: dict[str, int] = field(default_factory=dict)
-    address: int = 0
-    first: int = 0
-    last: int = 0
-
-    def at(self, name: str) -> int:
-        """The address of one of its pieces."""
-        address = self.address
-        for piece, size in self.sizes.items():
-            if piece == name:
-                return address
-            address += size
-        raise KeyError(name)
-
-
-@dataclass(eq=False, slots=True)
-class Node:
-    """Launches with the buffers that they touch."""
-
-    launch: Callable[[Pass], None]
-    buffers: tuple[Buffer, ...]
-    layer: int | None = None
 
 
 class CudaOps:
@@ -179,12 +93,8 @@ class CudaOps:
         self._heads_in_tile = min(shape.n_heads // shape.n_kv_heads, 16)
         self._splits = max(1, min(64, -(-2 * self._card.processors // shape.n_kv_heads)))
 
-        # The variables of a step: five arrays of `rows`, four of them for tiles, then the page table.
-        self._fixed = 8 * self._rows
-        n = self._fixed + limits.sequences * limits.pages_per_sequence
-        pinned, self._host_owner = self._card.pinned(4 * n)
-        self._host = pinned.view(np.int32)
-        self._step = self._allocate("work", 4 * n)
+        at = self._allocate("work", StepVariables.size(self._rows, limits))
+        self._step = StepVariables(self._card, at, self._rows, limits, 16 // self._heads_in_tile)
         pinned, self._logits_owner = self._card.pinned(4 * BUCKETS[-1] * shape.n_vocab)
         self._logits = pinned.view(np.float32).reshape(BUCKETS[-1], shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
@@ -235,7 +145,7 @@ class CudaOps:
         self, launch: Callable[[Pass], None], *buffers: Buffer, layer: int | None = None
     ) -> Node:
         node = Node(launch, buffers, layer)
-        for buffer in buffers:
+        for buffer in (*buffers, *(b.source for b in buffers if b.source)):
             if buffer not in self._buffers:
                 buffer.first = len(self._nodes)
                 self._buffers.append(buffer)
@@ -244,46 +154,13 @@ class CudaOps:
         return node
 
     def _place_buffers(self) -> None:
-        """Give buffers whose lives do not overlap the same memory, first fit."""
+        """Give buffers whose lives do not overlap the same memory."""
         for buffer in self._buffers:
-            buffer.sizes = self._sizes(buffer)
-        placed: list[tuple[int, int, Buffer]] = []
-        total = 0
-        for buffer in sorted(self._buffers, key=lambda b: -sum(b.sizes.values())):
-            size, at = sum(buffer.sizes.values()), 0
-            for begin, end, other in sorted(placed, key=lambda p: p[0]):
-                alive = other.first <= buffer.last and buffer.first <= other.last
-                if alive and begin < at + size and at < end:
-                    at = end
-            placed.append((at, at + size, buffer))
-            total = max(total, at + size)
+            buffer.sizes = sizes(buffer, self._rows, self._card.arch, self._card.processors)
+        offsets, total = place(self._buffers)
         base = self._allocate("work", total)
-        for begin, _, buffer in placed:
-            buffer.address = base + begin
-
-    def _sizes(self, buffer: Buffer) -> dict[str, int]:
-        rows, superblocks = buffer.rows or self._rows, -(-buffer.width // SUPERBLOCK)
-        if not buffer.launches:
-            room = {
-                32: rows * buffer.width * 4,
-                INT8: superblocks * groups_of(32, INT8) * variants.BLOCK_BYTES[INT8],
-                F16: superblocks * groups_of(rows, F16) * variants.BLOCK_BYTES[F16],
-            }
-            forms = buffer.forms | ({F16} if INT8 in buffer.forms else set())
-            return {str(f): -(-room[f] // 256) * 256 for f in sorted(forms)}
-        sizes = {"y": rows * buffer.width * 4}
-        for i, launch in enumerate(buffer.launches):
-            type_id = launch.weights[0].type_id
-            if type_id in variants.PACKED:
-                builds = [self._build(type_id, INT8, n) for n in (1, 2, 4)] + [
-                    self._build(type_id, F16, 8)
-                ]
-                floats = max(b.part_floats * b.blocks for b in builds)
-                sizes[f"parts{i}"] = 2 * 4 * floats * self._card.processors
-        return {name: -(-size // 256) * 256 for name, size in sizes.items()}
-
-    def _build(self, type_id: int, form: int, groups: int) -> variants.Matmul:
-        return variants.matmul(type_id, form, groups, self._card.arch)
+        for buffer, offset in offsets.items():
+            buffer.address = base + offset
 
     def embed(self, token_embd: Weight) -> Buffer:
         x = Buffer(token_embd.columns, {32})
@@ -291,7 +168,12 @@ class CudaOps:
 
         def launch(p: Pass) -> None:
             grid = (p.rows, -(-x.width // 256), 1)
-            args = Pointer(token_embd.address), self._input(0), Pointer(x.at("32")), Int(x.width)
+            args = (
+                Pointer(token_embd.address),
+                Pointer(self._step.at(TOKENS, p)),
+                Pointer(x.at("32")),
+                Int(x.width),
+            )
             kernel.launch(self._card.stream.ptr, grid, 256, args)
 
         self._add(launch, x, layer=-1)
@@ -304,17 +186,15 @@ class CudaOps:
         return self._norm(x, y, weight, eps)
 
     def _norm(self, x: Buffer, y: Buffer | None, weight: Weight, eps: float) -> Buffer:
-        if x.width > MOST_COLUMNS:
-            raise UnsupportedModel(f"{x.width} columns; expected at most {MOST_COLUMNS:,}.")
-        h = Buffer(x.width)
+        h = Buffer(x.width, eps=eps)
         kernel = self._card.kernel(Variant("norm.cu"), "add_norm")
 
         def launch(p: Pass) -> None:
             args = (
                 Pointer(x.at("32")), self._product(y, p) if y else Product(), Pointer(weight.address),
-                Float(eps), Int(x.width), self._output(h, p),
+                Int(x.width), Pointer(h.at("squares")), self._output(h, p),
             )  # fmt: skip
-            self._launch(kernel, (p.rows, 1, 1), 512, args)
+            self._launch_rows(kernel, h.width, p.rows, args)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
@@ -340,7 +220,7 @@ class CudaOps:
             raise UnsupportedModel(
                 f"{len(launches)} formats side by side; expected at most {LAUNCHES}."
             )
-        y = Buffer(start, launches=tuple(launches))
+        y = Buffer(start, launches=tuple(launches), source=None if x.eps is None else x)
 
         def launch(p: Pass) -> None:
             for i, product in enumerate(launches):
@@ -373,9 +253,10 @@ class CudaOps:
         head_groups = -(-s.n_heads // s.n_kv_heads // self._heads_in_tile)
 
         def launch(p: Pass) -> None:
-            table = self._input(self._fixed)
+            table = Pointer(self._step.page_table)
+            positions = Pointer(self._step.at(POSITIONS, p))
             args: tuple[Any, ...] = (
-                self._product(qkv, p), self._input(self._rows), self._input(2 * self._rows), table, pages,
+                self._product(qkv, p), positions, Pointer(self._step.at(SEQUENCE, p)), table, pages,
                 Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
                 Float(eps), frequencies, Int(rope.n_rot), Int(rope.interleaved), Float(rope.magnitude),
                 heads, kv_heads, queries, keys, values,
@@ -383,20 +264,19 @@ class CudaOps:
             self._launch(store, (s.n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
             splits = self._splits if p.form == INT8 else 1
             args = (
-                queries, keys, values, self._input(4 * self._rows), self._input(self._rows), table, pages,
+                queries, keys, values, Pointer(self._step.at(TILES, p)), positions, table, pages,
                 heads, kv_heads, Int(self._heads_in_tile), sums, stats,
             )  # fmt: skip
             self._launch(attention, (splits, s.n_kv_heads * head_groups, p.tiles), 128, args)
-            grid = (-(-out.width // (4 * SUPERBLOCK)), p.rows, 1)
             args = (
                 sums,
                 stats,
-                self._input(self._rows),
+                positions,
                 Int(splits),
                 Int(out.width),
                 self._output(out, p),
             )
-            self._launch(combine, grid, 128, args)
+            self._launch_rows(combine, out.width, p.rows, args)
 
         self._add(launch, qkv, out)
         return out
@@ -407,7 +287,7 @@ class CudaOps:
 
         def launch(p: Pass) -> None:
             args = self._product(gate_up, p), Int(h.width), self._output(h, p)
-            self._launch(kernel, (-(-h.width // (4 * SUPERBLOCK)), p.rows, 1), 128, args)
+            self._launch_rows(kernel, h.width, p.rows, args)
 
         self._add(launch, gate_up, h)
         return h
@@ -417,18 +297,25 @@ class CudaOps:
 
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
-        rows = Buffer(h.width, {INT8 if output.packed else 32}, rows=BUCKETS[-1])
-        y = Buffer(output.rows, rows=BUCKETS[-1], launches=(Launch((output,), 0),))
+        rows = Buffer(h.width, {INT8 if output.packed else 32}, rows=MOST_ROWS, eps=h.eps)
+        y = Buffer(
+            output.rows,
+            rows=MOST_ROWS,
+            launches=(Launch((output,), 0),),
+            source=None if h.eps is None else rows,
+        )
         gather = self._card.kernel(Variant("head.cu"), "gather")
         collect = self._card.kernel(Variant("head.cu"), "collect")
 
         def launch(p: Pass) -> None:
             wanted = Pass(p.wanted, INT8, 0, 0)
+            normed = h.eps is not None
             args: tuple[Any, ...] = (
-                Pointer(h.at("32")), self._input(3 * self._rows + p.from_wanted), Int(h.width),
-                self._output(rows, wanted),
+                Pointer(h.at("32")), Pointer(h.at("squares") if normed else None),
+                Pointer(self._step.at(WANTED, p, p.from_wanted)), Int(h.width),
+                Pointer(rows.at("squares") if normed else None), self._output(rows, wanted),
             )  # fmt: skip
-            self._launch(gather, (-(-h.width // (4 * SUPERBLOCK)), p.wanted, 1), 128, args)
+            self._launch_rows(gather, h.width, p.wanted, args)
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there)
             self._launch(collect, (-(-output.rows // 256), p.wanted, 1), 256, args)
@@ -442,8 +329,11 @@ class CudaOps:
     ) -> None:
         kernel.launch(self._card.stream.ptr, grid, threads, args, self._dependent)
 
-    def _input(self, offset: int) -> ctypes.c_void_p:
-        return Pointer(self._step + 4 * offset)
+    def _launch_rows(self, kernel: Any, width: int, rows: int, args: tuple[Any, ...]) -> None:
+        """A kernel whose warps take 256 columns of a row each; few of them are spread over the card."""
+        warps = 1 if rows <= GROUP else 4
+        grid = (-(-width // (warps * SUPERBLOCK)), rows, 1)
+        self._launch(kernel, grid, 32 * warps, args)
 
     def _output(self, buffer: Buffer, p: Pass) -> Activation:
         form = p.form if INT8 in buffer.forms else 0
@@ -455,34 +345,29 @@ class CudaOps:
             p.groups,
         )
 
-    def _split(
-        self, build: variants.Matmul, weights: tuple[Weight, ...], p: Pass
-    ) -> tuple[int, int, int]:
-        """How a product is cut: batch tiles, units, units a block."""
-        superblocks = weights[0].superblocks
-        batch_tiles = -(-p.groups // build.groups) if p.form == F16 else 1
-        tiles = -(-sum(w.tiles for w in weights) // build.tiles) * batch_tiles
-        slots = self._card.processors * build.blocks
-        if p.form == F16 and tiles >= 8 * slots:
-            return batch_tiles, tiles * superblocks, superblocks
-        return (
-            batch_tiles,
-            tiles * superblocks,
-            max(min(2, superblocks), -(-tiles * superblocks // slots)),
-        )
+    def _build(self, type_id: int, p: Pass) -> variants.Matmul:
+        return variants.matmul(type_id, p.form, p.groups, self._card.arch)
 
     def _product(self, buffer: Buffer, p: Pass) -> Product:
         product = Product(buffer.at("y"), buffer.width, len(buffer.launches))
+        if (source := buffer.source) is not None:
+            product.squares, product.n_squares = (
+                source.at("squares"),
+                -(-source.width // SUPERBLOCK),
+            )
+            product.columns, product.eps = source.width, source.eps
         for i, launch in enumerate(buffer.launches):
             part = product.part[i]
             part.row_end = launch.start + launch.rows
             type_id = launch.weights[0].type_id
             if type_id not in variants.PACKED:
                 continue
-            build = self._build(type_id, p.form, p.groups)
+            build = self._build(type_id, p)
             part.parts = buffer.at(f"parts{i}")
             part.superblocks = launch.weights[0].superblocks
-            part.column_tiles, _, part.units = self._split(build, launch.weights, p)
+            part.column_tiles, _, part.units = split(
+                build, launch.weights, p, self._card.processors
+            )
             part.tiles, part.columns = build.tiles, GROUP * build.groups
         return product
 
@@ -500,8 +385,8 @@ class CudaOps:
             )  # fmt: skip
             self._launch(kernel, (-(-first.rows // 4), -(-p.rows // 8), 1), 128, args)
             return
-        build = self._build(first.type_id, p.form, p.groups)
-        batch_tiles, units, per_block = self._split(build, weights, p)
+        build = self._build(first.type_id, p)
+        batch_tiles, units, per_block = split(build, weights, p, self._card.processors)
         kernel = self._card.kernel(build.variant, "matmul", build.shared)
         addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (
             LAUNCHES - len(weights)
@@ -535,36 +420,9 @@ class CudaOps:
                 self._run_graph(step) if len(step.tokens) <= BUCKETS[-1] else self._run_eager(step)
             )
 
-    def _fill(self, step: StepInput, rows: int) -> int:
-        """Send a step's variables to the card, padded to `rows`; returns the number of tiles."""
-        m, n, host = len(step.tokens), self._rows, self._host
-        arrays = host[: 4 * n].reshape(4, n)
-        arrays[:, m:rows] = ((0,), (-1,), (0,), (0,))
-        arrays[0, :m], arrays[1, :m], arrays[2, :m] = step.tokens, step.positions, step.sequence
-        arrays[3, : len(step.logit_rows)] = step.logit_rows
-        arrays[3, len(step.logit_rows) : rows] = 0
-        tiles = host[4 * n : 8 * n].reshape(n, 4)
-        queries = 16 // self._heads_in_tile
-        count = 0
-        starts = [*np.flatnonzero(np.diff(step.sequence, prepend=-1)).tolist(), m]
-        for begin, end in pairwise(starts):
-            for row in range(begin, end, queries):
-                stop = min(row + queries, end)
-                seen = int(np.max(step.positions[row:stop])) + 1
-                tiles[count] = row, stop - row, seen, step.sequence[row]
-                count += 1
-        tiles[count:rows] = 0
-        table = step.page_table
-        width = self._limits.pages_per_sequence
-        host[self._fixed : self._fixed + len(table) * width].reshape(-1, width)[
-            :, : table.shape[1]
-        ] = table
-        self._card.copy(self._step, host.ctypes.data, 4 * (self._fixed + len(table) * width))
-        return count
-
     def _run_graph(self, step: StepInput) -> NDArray[np.float32]:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
-        self._fill(step, bucket)
+        self._step.send(step, bucket)
         graph = self._graphs.get(bucket)
         if graph is None:
             with self._card.capture() as captured:
@@ -580,7 +438,7 @@ class CudaOps:
         """Launch node by node; `after(node, rows)` runs behind each one."""
         m, wanted = len(step.tokens), len(step.logit_rows)
         form = INT8 if m <= BUCKETS[-1] else F16
-        tiles = self._fill(step, m)
+        tiles = self._step.send(step, m)
         result = (
             np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > BUCKETS[-1] else None
         )

@@ -157,9 +157,9 @@ class Card:
             values = tensor.dequantize().astype(np.float32)
             return Weight(self.put(values), 1, values.size, 0), values.nbytes
         rows, columns = tensor.shape
-        if columns % 4:
+        if columns % 8:
             raise UnsupportedModel(
-                f"{tensor.name} has {columns} columns, expected a multiple of 4. Load it on the processor."
+                f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
         type_id, data = tensor.type.id, tensor.data
         if type_id not in variants.PACKED and type_id not in variants.FLOATS:

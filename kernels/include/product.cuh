@@ -1,7 +1,7 @@
 // The result of a matrix product, as its consumer reads it: the parts of split tiles are added here.
 //
-// matmul.cu gives each block `units` (superblock, tile) steps in a row. A tile that one block finished lies in
-// `y`; of another, block b left its part in `parts`, and the sum of the parts in the order of b is the same for every M.
+// matmul.cu gives each block `units` (tile, superblock) steps in a row. A tile that one block finished lies in `y`; of
+// another, block b left its part in `parts`, and the sum of the parts in the order of b is the same for every M.
 #pragma once
 #include "ptx.cuh"
 
@@ -11,62 +11,73 @@ struct Part {
   int row_end, superblocks, units, tiles, columns, column_tiles;
 };
 
-// y (M, width); the launches' rows lie side by side.
+// y (M, width); the launches' rows lie side by side. Where x came from a norm, its factor 1 / sqrt(mean + eps) is still
+// to be applied: `squares` (M, n_squares) are the sums of x^2 of 256 columns each, null where there is no norm.
 struct Product {
   const float* y;
   int width, count;
   Part part[3];
+  const float* squares;
+  int n_squares;
+  float columns, eps;
 };
 
-// Where the parts of element (m, row) lie: `first` is null where y holds the whole.
-struct PartRange {
-  const float* first;
-  int count;
-  size_t step;
+// Where the addends of element (m, row) and of the following ones in its tile of 16 rows lie. It depends on no
+// other kernel, so it is found before waiting for one.
+struct Addends {
+  const float *first, *others;
+  int step, count;
 };
 
-DEVICE PartRange parts_of(const Product& p, int m, int row) {
-  PartRange range = {nullptr, 0, 0};
+DEVICE Addends addends_of(const Product& p, int m, int row) {
   // Written out: an index into a kernel parameter would copy it to local memory.
   const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
   const Part part = third ? p.part[2] : second ? p.part[1] : p.part[0];
-  if (part.units == 0) return range;
+  const Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1};
+  if (part.units == 0) return whole;
   row -= third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
-  const int tile = row >> 4, group = tile / part.tiles, column = m % part.columns;
-  const int unit = (group * part.column_tiles + m / part.columns) * part.superblocks;
+  const int tile = row >> 4, group = tile / part.tiles, column_tile = m / part.columns;
+  const int unit = (group * part.column_tiles + column_tile) * part.superblocks;
   const int first = unit / part.units, last = (unit + part.superblocks - 1) / part.units;
-  if (first == last) return range;
-  // A block has two slots: for a tile that it begins (1) and for one that it goes on with (0).
-  const bool begins = first * part.units <= unit;
-  const size_t slot = (size_t)part.tiles * part.columns * 16;
-  const size_t at = (size_t)(tile % part.tiles) * part.columns * 16 + (size_t)column * 16 + (row & 15);
-  range.first = part.parts + (size_t)(2 * first + begins) * slot + at;
-  range.step = 2 * slot;
-  range.count = last - first + 1;
-  return range;
+  if (first == last) return whole;
+  // A block has two slots: 0 for a tile that it goes on with, 1 for one that it begins.
+  const int rows = 16 * part.tiles, slot = rows * part.columns;
+  const int at = (m - column_tile * part.columns) * rows + row - group * rows;
+  const float* begin = part.parts + (size_t)(2 * first) * slot + at;
+  return {begin + slot, begin, 2 * slot, last - first + 1};
 }
 
-// Element i >= 1 of the range is in slot 0 of its block, the first one in slot 1 (it begins the tile).
-DEVICE const float* part_at(const PartRange& r, int i) { return i == 0 ? r.first : r.first + i * r.step - r.step / 2; }
-
-DEVICE float load1(const Product& p, int m, int row) {
-  const PartRange r = parts_of(p, m, row);
-  if (!r.first) return p.y[(size_t)m * p.width + row];
-  float sum = 0;
+// v = elements 0 .. N - 1 from the place that `a` was found for, which is a multiple of 4.
+template <int N>
+DEVICE void add_up(const Addends& a, float (&v)[N]) {
+  float4 sum[N / 4];
+#pragma unroll
+  for (int j = 0; j < N / 4; j++) sum[j] = __ldcg((const float4*)a.first + j);
 #pragma unroll 4
-  for (int i = 0; i < r.count; i++) sum += __ldcg(part_at(r, i));
-  return sum;
-}
-
-// Rows row .. row + 3; row and the width are multiples of 4.
-DEVICE float4 load4(const Product& p, int m, int row) {
-  const PartRange r = parts_of(p, m, row);
-  if (!r.first) return *(const float4*)(p.y + (size_t)m * p.width + row);
-  float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll 4
-  for (int i = 0; i < r.count; i++) {
-    const float4 v = __ldcg((const float4*)part_at(r, i));
-    sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+  for (int i = 1; i < a.count; i++) {
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) {
+      const float4 part = __ldcg((const float4*)(a.others + (size_t)i * a.step) + j);
+      sum[j].x += part.x, sum[j].y += part.y, sum[j].z += part.z, sum[j].w += part.w;
+    }
   }
+#pragma unroll
+  for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
+}
+
+DEVICE float add_up(const Addends& a) {
+  float sum = __ldcg(a.first);
+#pragma unroll 4
+  for (int i = 1; i < a.count; i++) sum += __ldcg(a.others + (size_t)i * a.step);
   return sum;
+}
+
+// The factor of row m that the norm left out; a whole warp asks.
+DEVICE float factor_of(const Product& p, int m) {
+  if (!p.squares) return 1;
+  float sum = 0;
+  for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+  return rsqrtf(sum / p.columns + p.eps);
 }

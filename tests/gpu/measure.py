@@ -58,13 +58,15 @@ def read_bandwidth() -> float:
 class Timed:
     """A loaded model and its steps."""
 
-    def __init__(self, path: Path, context: int, chunk: int) -> None:
+    def __init__(self, path: Path, context: int, chunk: int, plain: bool = False) -> None:
         began = time.perf_counter()
         pages = -(-(context + 64) // 64)
         self.limits = Limits(
             rows=chunk, sequences=1, pages=pages, page_tokens=64, pages_per_sequence=pages
         )
         self.ops = CudaOps("cuda:0", Path("/tmp/lucebox-kernels"))
+        if plain:
+            self.ops._dependent = False
         with open_model(path) as file:
             model = model_of(file.architecture)
             cfg = model.read_config(file)
@@ -107,6 +109,8 @@ def profile(timed: Timed, start: int, rows: int) -> None:
     sums: Any = defaultdict(lambda: [0.0, 0])
     for event in trace.profiler.kineto_results.events():
         key = event.name()
+        if (key.startswith("cu") and key != "cudaGraphLaunch") or "Buffer" in key:
+            continue
         sums[key][0] += event.duration_ns() / 5e3
         sums[key][1] += 1 / 5
     for name, (us, n) in sorted(sums.items(), key=lambda item: -item[1][0]):
@@ -119,11 +123,12 @@ def main() -> None:
     parser.add_argument("--contexts", default="128,4096")
     parser.add_argument("--prompts", default="512,2048")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--plain", action="store_true", help="no programmatic dependent launches")
     args = parser.parse_args()
     contexts = [int(c) for c in args.contexts.split(",")]
     prompts = [int(c) for c in args.prompts.split(",")]
     bandwidth = read_bandwidth()
-    timed = Timed(args.model, max(*contexts, *prompts), max(*prompts, 64))
+    timed = Timed(args.model, max(*contexts, *prompts), max(*prompts, 64), args.plain)
     memory = timed.ops.memory()
     print(
         f"{args.model.name}: loaded in {timed.loaded:.1f} s, {memory}, read {bandwidth / 1e9:.0f} GB/s"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.ops.base import Ops
+from tests.engine import oracle
 from tests.engine.oracle import ARCHITECTURES, expected, record, step
+from tests.reference.numpy_ops import NumpyOps
 
 NMSE = 1e-5
 
@@ -97,3 +100,20 @@ def test_the_first_bad_layer_is_found(loaded: tuple[str, Ops]) -> None:
 def test_memory_is_told_by_owner(loaded: tuple[str, Ops]) -> None:
     memory = loaded[1].memory()
     assert set(memory) == {"model", "kv", "work"} and all(n > 0 for n in memory.values())
+
+
+@pytest.mark.parametrize("pages", (1, 2, 3, 5))
+def test_any_number_of_pages_and_rows(
+    make_ops: Any, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    limits = replace(
+        oracle.LIMITS, rows=64 * pages, sequences=1, pages=pages, pages_per_sequence=pages
+    )
+    monkeypatch.setattr(oracle, "LIMITS", limits)
+    ops, reference = make_ops(), NumpyOps()
+    record(ops, "qwen3")
+    record(reference, "qwen3")
+    ids = expected("qwen3")["ids_200"].tolist()[: 64 * pages - 1]
+    for first, size in ((0, len(ids) // 2), (len(ids) // 2, len(ids) - len(ids) // 2)):
+        span = (ids[first : first + size], first, list(range(pages)))
+        assert nmse(ops.run(step(span)), reference.run(step(span))) < NMSE

@@ -1,0 +1,174 @@
+"""Values of a step on the card: the forms they are kept in, where they lie, and how products are cut."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from engine.ops.cuda_device import SUPERBLOCK, Weight
+from kernels import variants
+from kernels.variants import F16, INT8
+
+MOST_ROWS = 32
+"""Batch rows of the int8 form, whose bits do not depend on how many there are."""
+
+LAUNCHES = 3
+GROUP = 8
+
+Pointer, Int, Float = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
+
+
+class Activation(ctypes.Structure):
+    """`Activation` of kernels/include/activation.cuh."""
+
+    _fields_ = (
+        ("f32", Pointer),
+        ("int8", Pointer),
+        ("f16", Pointer),
+        ("columns", Int),
+        ("groups", Int),
+    )
+
+
+class Part(ctypes.Structure):
+    """`Part` of kernels/include/product.cuh."""
+
+    _fields_ = (
+        ("parts", Pointer), ("row_end", Int), ("superblocks", Int), ("units", Int), ("tiles", Int),
+        ("columns", Int), ("column_tiles", Int),
+    )  # fmt: skip
+
+
+class Product(ctypes.Structure):
+    """`Product` of kernels/include/product.cuh."""
+
+    _fields_ = (
+        ("y", Pointer), ("width", Int), ("count", Int), ("part", Part * LAUNCHES),
+        ("squares", Pointer), ("n_squares", Int), ("columns", Float), ("eps", Float),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One run of the recording: `rows` batch rows with activations in `form`, `wanted` rows of logits."""
+
+    rows: int
+    form: int
+    tiles: int
+    wanted: int
+    from_wanted: int = 0
+
+    @property
+    def groups(self) -> int:
+        """Groups of 8 rows that activations have room for."""
+        return groups_of(self.rows, self.form)
+
+
+def groups_of(rows: int, form: int) -> int:
+    """Groups of 8 in a superblock of activations."""
+    return variants.groups_for(rows) if form == INT8 else -(-rows // 64) * 8
+
+
+@dataclass(eq=False, slots=True)
+class Launch:
+    """A matrix product: matrices of one format, one below the other, from row `start` of the result."""
+
+    weights: tuple[Weight, ...]
+    start: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result."""
+        return sum(w.rows for w in self.weights)
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """A (M, width) value that a kernel writes; `forms` that are read: 32 is f32, 8 is int8 or f16.
+
+    `rows` is the most that M can be, None for a step's most. The result of a norm has its `eps` and lacks
+    its factor 1 / sqrt(mean(x^2) + eps) until the product made from it, whose `source` it is, is read.
+    """
+
+    width: int
+    forms: set[int] = field(default_factory=set)
+    rows: int | None = None
+    launches: tuple[Launch, ...] = ()
+    eps: float | None = None
+    source: Buffer | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    address: int = 0
+    first: int = 0
+    last: int = 0
+
+    def at(self, name: str) -> int:
+        """The address of one of its pieces."""
+        address = self.address
+        for piece, size in self.sizes.items():
+            if piece == name:
+                return address
+            address += size
+        raise KeyError(name)
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Launches with the buffers that they touch."""
+
+    launch: Callable[[Pass], None]
+    buffers: tuple[Buffer, ...]
+    layer: int | None = None
+
+
+def split(
+    build: variants.Matmul, weights: tuple[Weight, ...], p: Pass, processors: int
+) -> tuple[int, int, int]:
+    """How a product is cut: batch tiles, units, units a block. The last is the same for all int8 passes."""
+    superblocks = weights[0].superblocks
+    batch_tiles = -(-p.groups // build.groups) if p.form == F16 else 1
+    tiles = -(-sum(w.tiles for w in weights) // build.tiles) * batch_tiles
+    slots = processors * build.blocks
+    if p.form == F16 and tiles >= 8 * slots:
+        return batch_tiles, tiles * superblocks, superblocks
+    return (
+        batch_tiles,
+        tiles * superblocks,
+        max(min(2, superblocks), -(-tiles * superblocks // slots)),
+    )
+
+
+def sizes(buffer: Buffer, rows: int, arch: int, processors: int) -> dict[str, int]:
+    """Bytes of a buffer's pieces where steps have up to `rows` rows."""
+    rows, superblocks = buffer.rows or rows, -(-buffer.width // SUPERBLOCK)
+    if buffer.launches:
+        pieces = {"y": rows * buffer.width * 4}
+        for i, launch in enumerate(buffer.launches):
+            type_id = launch.weights[0].type_id
+            if type_id in variants.PACKED:
+                builds = [variants.matmul(type_id, INT8, n, arch) for n in (1, 2, 4)]
+                builds.append(variants.matmul(type_id, F16, 8, arch))
+                pieces[f"parts{i}"] = 8 * processors * max(b.part_floats * b.blocks for b in builds)
+    else:
+        room = {
+            32: rows * buffer.width * 4,
+            INT8: superblocks * groups_of(MOST_ROWS, INT8) * variants.BLOCK_BYTES[INT8],
+            F16: superblocks * groups_of(rows, F16) * variants.BLOCK_BYTES[F16],
+        }
+        norm = {} if buffer.eps is None else {"squares": rows * superblocks * 4}
+        forms = buffer.forms | ({F16} if INT8 in buffer.forms else set())
+        pieces = norm | {str(f): room[f] for f in sorted(forms)}
+    return {name: -(-size // 256) * 256 for name, size in pieces.items()}
+
+
+def place(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
+    """Offsets at which buffers that live at the same time do not overlap, first fit, and the bytes in all."""
+    placed: list[tuple[int, int, Buffer]] = []
+    for buffer in sorted(buffers, key=lambda b: -sum(b.sizes.values())):
+        size, at = sum(buffer.sizes.values()), 0
+        for begin, end, other in sorted(placed, key=lambda p: p[0]):
+            alive = other.first <= buffer.last and buffer.first <= other.last
+            if alive and begin < at + size and at < end:
+                at = end
+        placed.append((at, at + size, buffer))
+    return {b: begin for begin, _, b in placed}, max((end for _, end, _ in placed), default=0)
