@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import (
     QEvent,
     QModelIndex,
@@ -54,6 +56,7 @@ class ChatList(QFrame):
         self._services = services
         self._session = session
         self._later = Later(self)
+        self._undo: Callable[[], None] | None = None
         self.setProperty("kind", "side")
         self.setFixedWidth(theme().size("chatList"))
         self.search = QLineEdit()
@@ -165,13 +168,20 @@ class ChatList(QFrame):
             return
         title = self._session.infos[chat_id].title
         row = self.view.currentIndex().row()
-        undo = self._session.delete(chat_id)
+        undo = self._undo = self._session.delete(chat_id)
         if self.query:
             self._search()
         elif self.view.hasFocus():
             self.view.go_near(row)
         text = self.tr("“{title}” was deleted").format(title=_short(title))
         self._services.toast_undo(text, undo)
+
+    @Slot()
+    def undo(self) -> None:
+        """Bring back the chat that was deleted last."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
 
     @Slot(QPoint)
     def _on_menu(self, point: QPoint) -> None:
@@ -213,6 +223,7 @@ class ChatList(QFrame):
 
     def focus_search(self) -> None:
         """Put the keyboard into the search field."""
+        self.show()
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.search.selectAll()
 

@@ -31,6 +31,7 @@ class ChatKeys(QObject):
         self._add("previous", self.tr("Previous version"), "Alt+Left", lambda: self._step(-1))
         self._add("next", self.tr("Next version"), "Alt+Right", lambda: self._step(1))
         self._add("delete", self.tr("Delete this chat"), "Ctrl+Shift+Del", self._delete)
+        self._add("undo", self.tr("Undo deleting a chat"), "Ctrl+Z", page.list.undo)
         self._add("stop", self.tr("Stop the answer"), "Esc", page.session.stop)
         self.set_writing(False)
 

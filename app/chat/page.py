@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Slot
-from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QGuiApplication,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
 
 from app.chat.attach import MAX_BYTES, Refused, read_text
@@ -22,10 +28,12 @@ from app.chat.header import ChatHeader
 from app.chat.keys import ChatKeys
 from app.chat.popover import Popover
 from app.chat.prompt_panel import PromptPanel
+from app.chat.row import SPOKEN_LENGTH
 from app.chat.sampling_panel import SamplingPanel
 from app.chat.session import ChatSession
+from app.chat.thinking import split_thinking
 from app.chat.tokens import TokenCounter
-from app.chat.tree import Chat, Role
+from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
 from app.page import Page, Services
@@ -34,6 +42,8 @@ from app.widgets import Note
 
 COUNT_FROM = 400
 CLOSE_S = 1.0
+# Below this width of the page the list of chats makes room for the messages.
+NARROW = 880
 
 
 class ChatPage(Page):
@@ -102,6 +112,7 @@ class ChatPage(Page):
         self.services.controller.state_changed.connect(self._update_mode)
         self.services.controller.model_changed.connect(self._update_mode)
         self.view.wanted.connect(self.do)
+        self.header.chats.clicked.connect(self._on_chats)
         self.empty.chosen.connect(self._on_starter)
         self.list.left.connect(self.focus_first)
         self.list.export_wanted.connect(self.export)
@@ -152,6 +163,17 @@ class ChatPage(Page):
         stale, self._stale = self._stale, set()
         for message_id in stale:
             self._show_message(message_id)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        was, now = event.oldSize().width() < NARROW, event.size().width() < NARROW
+        if was != now or event.oldSize().width() < 0:
+            self.header.chats.setVisible(now)
+            self.list.setVisible(not now)
+
+    @Slot()
+    def _on_chats(self) -> None:
+        self.list.setVisible(self.list.isHidden())
 
     # The open chat
 
@@ -206,6 +228,7 @@ class ChatPage(Page):
             return
         if self.isVisible():
             self._show_message(message_id)
+            self._announce(self.session.chat.messages[message_id])
         else:
             self._stale.add(message_id)
         self._update_mode()
@@ -214,6 +237,12 @@ class ChatPage(Page):
         if message_id in self.session.chat.messages:
             self.view.set_shown(message_id, self._shown(message_id))
             self.view.refresh(message_id)
+
+    def _announce(self, message: Message) -> None:
+        """Let a screen reader say that an answer is there, and how it begins."""
+        if message.state is not State.WRITING and QAccessible.isActive():
+            text = message.error or split_thinking(message.text).answer[:SPOKEN_LENGTH]
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.view, text))
 
     @Slot()
     def _update_mode(self) -> None:

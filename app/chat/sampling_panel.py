@@ -6,7 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QLocale, Qt, Signal, Slot
+from PySide6.QtCore import QLocale, Qt, Signal, Slot
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.params import NAMES, changed, effective
+from app.forms import words
 from app.page import Services
 from app.theme import theme
 from app.widgets import button, label
@@ -27,6 +29,13 @@ from engine.errors import BadRequest
 
 FINE_STEPS = 1000
 WIDTH = 420
+
+
+class _Slider(QSlider):
+    """The wheel scrolls the panel, never a value under the pointer."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
 
 
 class NumberField(QWidget):
@@ -43,13 +52,13 @@ class NumberField(QWidget):
         self._whole = isinstance(default, int) or default is None
         self._optional = default is None
         self._low, self._high = info.low or 0.0, info.high or 0.0
-        title = translated(info.title)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        title = words(info.title)
+        self.slider = _Slider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, self._positions())
         self.slider.setAccessibleName(title)
         self.edit = QLineEdit()
         self.edit.setAccessibleName(title)
-        self.edit.setAccessibleDescription(translated(info.help))
+        self.edit.setAccessibleDescription(words(info.help))
         self.edit.setFixedWidth(104)
         self.edit.setAlignment(Qt.AlignmentFlag.AlignRight)
         if self._optional:
@@ -172,10 +181,10 @@ class SamplingPanel(QWidget):
             info = info_of(SamplingParams, name)
             field = NumberField(name, info, getattr(defaults, name))
             field.changed.connect(lambda value, n=name: self._on_changed(n, value))
-            title = label(translated(info.title))
+            title = label(words(info.title))
             title.setBuddy(field)
-            title.setToolTip(translated(info.help))
-            field.setToolTip(translated(info.help))
+            title.setToolTip(words(info.help))
+            field.setToolTip(words(info.help))
             grid.addWidget(title, i, 0)
             grid.addWidget(field, i, 1)
             self.fields[name], self._titles[name] = field, title
@@ -225,7 +234,7 @@ class SamplingPanel(QWidget):
             said = self.tr("The model's own value: {value}").format(
                 value=self.tr("automatic") if default is None else f"{default:g}"
             )
-            field.edit.setToolTip(f"{translated(info_of(SamplingParams, name).help)}\n{said}")
+            field.edit.setToolTip(f"{words(info_of(SamplingParams, name).help)}\n{said}")
         count = sum(getattr(now, n) != getattr(own, n) for n in NAMES)
         self.reset.setEnabled(count > 0)
         if model is None:
@@ -257,8 +266,3 @@ class SamplingPanel(QWidget):
         if model is not None:
             settings = self._services.settings
             settings.update(sampling=changed(settings.value, model, {}))
-
-
-def translated(text: str) -> str:
-    """A title or a help text of a sampling setting in the user's language."""
-    return QCoreApplication.translate("SamplingParams", text)

@@ -153,6 +153,8 @@ class ChatSession(QObject):
         self.chats_changed.emit()
 
         def undo() -> None:
+            if chat_id in self.infos:
+                return
             self.infos[chat_id] = info
             self.store.restore_chat(chat_id)
             self.chats_changed.emit()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
@@ -20,6 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from app.chat.colors import Lexers
+from app.chat.column import Column
 from app.chat.entry import Entry, Shown, Styles
 from app.chat.mouse import Pointer
 from app.chat.row import MessageRow
@@ -62,8 +61,7 @@ class MessageView(QAbstractScrollArea):
         self._lexers.ready.connect(self._on_language)
         self._styles = Styles(Style(theme()), Style(theme(), muted=True))
         self._entries: list[Entry] = []
-        self._heights: list[float] = []
-        self._tops: list[float] = [0.0]
+        self._column = Column(MARGIN, GAP)
         self._rows: dict[str, MessageRow] = {}
         self._pool: list[MessageRow] = []
         self._current = ""
@@ -86,17 +84,15 @@ class MessageView(QAbstractScrollArea):
     def set_messages(self, messages: Sequence[Message]) -> None:
         """Show a path of messages; layouts of those that stay are kept."""
         known = {e.message.id: e for e in self._entries}
-        heights = dict(zip(known, self._heights, strict=True))
+        heights = dict(zip(known, self._column.heights, strict=True))
         same = bool(messages) and bool(known) and messages[0].id in known
         self._entries = []
-        self._heights = []
         for message in messages:
             entry = known.get(message.id)
             if entry is None:
                 entry = Entry(message, self._styles, self._lexers)
-                entry.set_width(self._column())
+                entry.set_width(self._width())
             self._entries.append(entry)
-            self._heights.append(heights.get(message.id) or entry.estimate())
         self.selection.clear()
         self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
         for message_id in [m for m in self._rows if m not in self.selection.rows]:
@@ -104,7 +100,7 @@ class MessageView(QAbstractScrollArea):
         if not same:
             self._pinned = True
             self._current = ""
-        self._retop(0)
+        self._column.fill(heights.get(e.message.id) or e.estimate() for e in self._entries)
         self._fill()
 
     def set_shown(self, message_id: str, shown: Shown) -> None:
@@ -143,22 +139,12 @@ class MessageView(QAbstractScrollArea):
 
     # Heights and places
 
-    def _column(self) -> float:
+    def _width(self) -> float:
         return float(min(theme().size("measure"), max(self.width() - 2 * MARGIN, 120)))
-
-    def _retop(self, first: int) -> None:
-        """Compute where entries begin, from one whose height changed on."""
-        kept = self._tops[: first + 1] or [float(MARGIN)]
-        if first == 0:
-            kept = [float(MARGIN)]
-        steps = accumulate((h + GAP for h in self._heights[first:]), initial=kept[-1])
-        self._tops = kept[:-1] + list(steps)
 
     def _visible(self) -> range:
         top = self.verticalScrollBar().value()
-        first = max(bisect_right(self._tops, top) - 1, 0)
-        last = bisect_right(self._tops, top + self.viewport().height())
-        return range(first, min(last, len(self._entries)))
+        return self._column.between(top, top + self.viewport().height())
 
     def _sync_bar(self) -> None:
         """Fit the scroll bar, holding what the reader looks at where it is."""
@@ -166,18 +152,19 @@ class MessageView(QAbstractScrollArea):
         height = self.viewport().height()
         self._placing = True
         bar.setPageStep(height)
-        bar.setRange(0, max(round(self._tops[-1] + MARGIN - GAP) - height, 0))
+        bar.setRange(0, max(round(self._column.total) - height, 0))
         if self._pinned:
             bar.setValue(bar.maximum())
         else:
             row, within = self._anchor
-            bar.setValue(round(self._tops[min(row, len(self._tops) - 1)] + within))
+            bar.setValue(round(self._column.top(row) + within))
         self._placing = False
 
     def _remember(self) -> None:
         value = self.verticalScrollBar().value()
-        row = min(max(bisect_right(self._tops, value) - 1, 0), max(len(self._entries) - 1, 0))
-        self._anchor = (row, value - self._tops[row])
+        # Not the message of which only the end shows: its height may still be an estimate.
+        row = self._column.at(value + 2 * MARGIN)
+        self._anchor = (row, value - self._column.top(row))
 
     @Slot(int)
     def _on_scrolled(self, value: int) -> None:
@@ -272,10 +259,8 @@ class MessageView(QAbstractScrollArea):
         entry = self._entries[i]
         height = entry.layout().height
         if not entry.done:
-            height = max(height, self._heights[i])
-        if height != self._heights[i]:
-            self._heights[i] = height
-            self._retop(i)
+            height = max(height, self._column.heights[i])
+        self._column.set_height(i, height)
         if (row := self._rows.get(entry.message.id)) is not None:
             row.arrange()
 
@@ -317,7 +302,7 @@ class MessageView(QAbstractScrollArea):
         for message_id in [m for m in self._rows if m not in wanted]:
             self._recycle(message_id)
         value = self.verticalScrollBar().value()
-        width = round(self._column())
+        width = round(self._width())
         # By the whole width, so that the column stands above the message box, bar or no bar.
         left = (self.width() - width) // 2
         for i in visible:
@@ -330,7 +315,9 @@ class MessageView(QAbstractScrollArea):
             if new:
                 row.bind(entry)
                 row.set_current(entry.message.id == self._current)
-            row.setGeometry(left, round(self._tops[i]) - value, width, round(self._heights[i]))
+            row.setGeometry(
+                left, round(self._column.top(i)) - value, width, round(self._column.heights[i])
+            )
             if new:
                 row.arrange()
                 row.show()
@@ -354,12 +341,11 @@ class MessageView(QAbstractScrollArea):
     # Events
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        column = self._column()
-        for i, entry in enumerate(self._entries):
+        column = self._width()
+        for entry in self._entries:
             entry.set_width(column)
-            if not entry.main.boxes:
-                self._heights[i] = entry.estimate()
-        self._retop(0)
+        heights = zip(self._entries, self._column.heights, strict=True)
+        self._column.fill(h if e.main.boxes else e.estimate() for e, h in heights)
         self._fill()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -385,7 +371,7 @@ class MessageView(QAbstractScrollArea):
         self.verticalScrollBar().setSingleStep(self._styles.answer.body.height)
         for entry in self._entries:
             entry.set_styles(self._styles)
-            entry.set_width(self._column())
+            entry.set_width(self._width())
         for row in self._rows.values():
             row.arrange()
         self._fill()
@@ -404,9 +390,8 @@ class MessageView(QAbstractScrollArea):
             self._remember()
             entry.unfolded = not entry.unfolded
             entry.refresh()
-            entry.set_width(self._column())
-            self._heights[self.selection.rows[message_id]] = entry.layout().height
-            self._retop(0)
+            entry.set_width(self._width())
+            self._column.set_height(self.selection.rows[message_id], entry.layout().height)
             self._fill()
             self._measure(self.selection.rows[message_id])
             self._place_rows()
@@ -457,9 +442,9 @@ class MessageView(QAbstractScrollArea):
             self._go(visible.stop - 1 if by < 0 else visible.start)
             return
         bar = self.verticalScrollBar()
-        top, bottom = self._tops[at], self._tops[at] + self._heights[at]
+        top, bottom = self._column.top(at), self._column.bottom(at)
         hidden = bottom > bar.value() + bar.pageStep() if by > 0 else top < bar.value()
-        if hidden and self._heights[at] > bar.pageStep() - 40:
+        if hidden and bottom - top > bar.pageStep() - 40:
             if by < 0:
                 self._set_pinned(False)
             bar.setValue(bar.value() + by * 3 * self._styles.answer.body.height)
@@ -470,7 +455,7 @@ class MessageView(QAbstractScrollArea):
         if not 0 <= at < len(self._entries):
             return
         bar = self.verticalScrollBar()
-        top, bottom = self._tops[at], self._tops[at] + self._heights[at]
+        top, bottom = self._column.top(at), self._column.bottom(at)
         if scroll and (top < bar.value() or bottom > bar.value() + bar.pageStep()):
             below = bottom > bar.value() + bar.pageStep() and bottom - top < bar.pageStep()
             self._set_pinned(False)

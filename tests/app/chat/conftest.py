@@ -21,12 +21,16 @@ from tests.app.fake_engine import FakeEngine
 
 
 @pytest.fixture(autouse=True)
-def collected_here() -> Iterator[None]:
+def collected_here(request: pytest.FixtureRequest) -> Iterator[None]:
     """Python collects garbage in whatever thread it likes; widgets may only end in the GUI thread."""
-    gc.collect()
+    if "qtbot" not in request.fixturenames:
+        yield
+        return
     gc.disable()
+    gc.freeze()
     yield
     gc.collect()
+    gc.unfreeze()
     gc.enable()
 
 

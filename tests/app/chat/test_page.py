@@ -227,6 +227,25 @@ def test_list_groups_search_rename_delete_undo(
     assert "renamed" in text
     undo()
     assert titles(page)[:2] == ["Pinned", "renamed"]
+    qtbot.keyClick(view, Qt.Key.Key_Z, CTRL)
+    assert titles(page).count("renamed") == 1
+    view.setCurrentIndex(page.list.model.index_of(row.chat))
+    qtbot.keyClick(view, Qt.Key.Key_Delete)
+    assert "renamed" not in titles(page)
+    qtbot.keyClick(view, Qt.Key.Key_Z, CTRL)
+    assert titles(page)[:2] == ["Pinned", "renamed"]
+
+
+def test_a_narrow_page_folds_the_list(qtbot: QtBot, page: ChatPage) -> None:
+    assert page.list.isVisible()
+    assert not page.header.chats.isVisible()
+    page.resize(700, 700)
+    qtbot.waitUntil(lambda: not page.list.isVisible())
+    page.header.chats.click()
+    assert page.list.isVisible()
+    page.header.chats.click()
+    page.resize(1100, 700)
+    qtbot.waitUntil(page.list.isVisible)
 
 
 def test_backspace_never_deletes_a_chat(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
