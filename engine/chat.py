@@ -32,8 +32,9 @@ _PLAIN = (
 
 # What any template may do, and what it may do more for each message and each character in them: some
 # gather their text anew with every message.
-_ROUNDS, _ROUNDS_PER_MESSAGE = 2_000_000, 10_000
-_SIZE, _SIZE_PER_CHARACTER = 64_000_000, 16
+_ROUNDS, _ROUNDS_PER_MESSAGE = 500_000, 10_000
+_SIZE, _SIZE_PER_CHARACTER = 32_000_000, 16
+_SECONDS, _SECONDS_PER_MESSAGE = 10.0, 0.02
 _MAX_SOURCE = 1_000_000
 
 _ANOTHER = "Use another template (--chat-template-file, or Settings)."
@@ -204,6 +205,7 @@ class _Template:
         allowance = Allowance(
             _ROUNDS + _ROUNDS_PER_MESSAGE * n_messages,
             _SIZE + size * (_SIZE_PER_CHARACTER + 2 * n_messages),
+            _SECONDS + _SECONDS_PER_MESSAGE * n_messages,
         )
         return TemplateEnvironment(allowance, now).run(self._code, variables)
 

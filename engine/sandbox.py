@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from datetime import datetime
 from types import BuiltinMethodType, CodeType
 from typing import Any, NoReturn
@@ -24,6 +25,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 _SCANNED_PER_CHARGE = 16
+_STATEMENTS_PER_ROUND = 64
+_PER_ITEM = 16
 _WIDENING = frozenset(
     (
         "center",
@@ -38,6 +41,7 @@ _WIDENING = frozenset(
         "urlize",
     )
 )
+_DENIED = frozenset(("translate", "maketrans", "expandtabs", "encode", "to_bytes"))
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -50,29 +54,40 @@ class Refused(Exception):
 
 
 class Allowance:
-    """What one render may still do: `rounds` of loops and calls, `size` in characters or items built."""
+    """What one render may still do: `rounds` of loops and calls, `size` in characters built.
 
-    def __init__(self, rounds: int, size: int) -> None:
+    An item of a list counts as 16 characters. `seconds` of the thread's time stop what the others miss.
+    """
+
+    def __init__(self, rounds: int, size: int, seconds: float = 10.0) -> None:
         self._rounds = rounds
         self._size = size
+        self._end = time.thread_time() + seconds
 
-    def round(self, size: int = 0) -> None:
-        """Charge one round of a loop or one call, that builds `size` characters."""
-        self._rounds -= 1
+    def round(self, value: Any = None, statements: int = 0, size: int = 0) -> Any:
+        """Charge one round of a loop or one call, that does so much; returns `value`."""
+        self._rounds -= 1 + statements // _STATEMENTS_PER_ROUND
         if self._rounds < 0:
             raise LimitReached("it loops without end")
-        if size:
-            self.charge(size)
+        if self._rounds % 256 == 0:
+            self._check_time()
+        self.charge(size)
+        return value
 
     def charge(self, size: int) -> None:
-        """Charge `size` characters or items, before they are built where that can be known."""
+        """Charge `size` characters, before they are built where that can be known."""
         self._size -= size
         if self._size < 0:
             raise LimitReached("it builds too much text")
+        if size > 10_000:
+            self._check_time()
 
     def scan(self, value: Any) -> Any:
         """Charge for looking through `value`; returns it."""
-        self.charge(self.weigh(value) // _SCANNED_PER_CHARGE)
+        if isinstance(value, str):
+            self.charge(len(value) // _SCANNED_PER_CHARGE)
+        elif isinstance(value, list | tuple | dict):
+            self.charge(len(value))
         return value
 
     def made(self, value: Any) -> Any:
@@ -81,26 +96,30 @@ class Allowance:
         return value
 
     def weigh(self, value: Any) -> int:
-        """Characters and items in `value`, counting again what occurs again."""
-        if isinstance(value, str | bytes):
+        """The size of `value`, counting again what occurs again."""
+        if isinstance(value, str):
             return len(value)
         total, rest = 0, [value]
         while rest:
             item = rest.pop()
-            if isinstance(item, str | bytes):
+            if isinstance(item, str):
                 total += len(item)
             elif isinstance(item, list | tuple):
-                total += len(item)
+                total += _PER_ITEM * len(item)
                 rest.extend(item)
             elif isinstance(item, dict):
-                total += len(item)
+                total += _PER_ITEM * len(item)
                 rest.extend(item)
                 rest.extend(item.values())
             elif isinstance(item, int):
                 total += item.bit_length() // 8
             if total > self._size:
                 raise LimitReached("it builds too much text")
-        return total + 1
+        return total
+
+    def _check_time(self) -> None:
+        if time.thread_time() > self._end:
+            raise LimitReached("it takes too long")
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
@@ -118,12 +137,12 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self._now = now
         self.filters["tojson"] = _tojson
         self.filters = {name: self._charged(name, f) for name, f in self.filters.items()} | {
-            "_each": lambda items, size: _Each(items, size, allowance),
+            "_round": allowance.round,
             "_scanned": allowance.scan,
             "_made": allowance.made,
             "_joined": self._join,
         }
-        del self.globals["lipsum"]
+        del self.globals["lipsum"], self.filters["urlize"]
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = self._strftime_now
 
@@ -154,19 +173,27 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Charge calls, and those of text's own methods before they are made."""
         __self.allowance.round()
-        owner = getattr(__obj, "__self__", None)
-        if isinstance(owner, str):
-            __self._check(owner, __obj.__name__, args, kwargs)
-        elif isinstance(__obj, BuiltinMethodType):
-            __self.allowance.scan(owner)
+        if isinstance(__obj, BuiltinMethodType):
+            args = _listed(__obj.__name__, 0, args)
+            __self._check(__obj.__self__, __obj.__name__, args, kwargs)
         result = super().call(__context, __obj, *args, **kwargs)
         return __self.allowance.made(result)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Also deny what turns few characters into many without saying so."""
-        if isinstance(obj, str) and attr in ("translate", "expandtabs", "maketrans"):
-            return False
-        return super().is_safe_attribute(obj, attr, value)
+        """Also deny methods whose results could be large without a hint in their arguments."""
+        return attr not in _DENIED and super().is_safe_attribute(obj, attr, value)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Charge for the widths in a format before it is used."""
+        safe = super().wrap_str_format(value)
+        if safe is None:
+            return None
+
+        def charged(*args: Any, **kwargs: Any) -> str:
+            self._check(value.__self__, "format", args, kwargs)
+            return safe(*args, **kwargs)
+
+        return charged
 
     def _charged(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         n_extra = int(hasattr(function, "jinja_pass_arg"))
@@ -174,6 +201,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         @functools.wraps(function)
         def charged(*args: Any, **kwargs: Any) -> Any:
             self.allowance.round()
+            args = _listed(name, n_extra, args)
             if len(args) > n_extra:
                 self._check(args[n_extra], name, args[n_extra + 1 :], kwargs)
             return self.allowance.made(function(*args, **kwargs))
@@ -192,6 +220,13 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         for part in parts:
             self.allowance.made(part)
         return "".join(map(str, parts))
+
+
+def _listed(name: str, position: int, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`args` in which what `join` joins has a length."""
+    if name != "join" or len(args) <= position or isinstance(args[position], str | list | tuple):
+        return args
+    return (*args[:position], list(args[position]), *args[position + 1 :])
 
 
 def _growth(value: Any, name: str, given: list[Any]) -> int:
@@ -222,9 +257,26 @@ class _Charging(NodeTransformer):
     """Puts charges around what jinja2 has no hook for: loops, literals, `~`, comparisons."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
+        statements, text = _size_of(node.body)
         self.generic_visit(node)
-        text = sum(len(t.data) for part in node.body for t in _text_of(part))
-        node.iter = _filtered(node.iter, "_each", nodes.Const(text))
+        node.body.insert(0, _round(statements, text))
+        if node.test is not None:
+            node.test = _filtered(node.test, "_round", nodes.Const(0), nodes.Const(0))
+        return node
+
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:
+        return self._body(node)
+
+    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:
+        return self._body(node)
+
+    def visit_Block(self, node: nodes.Block) -> nodes.Node:
+        return self._body(node)
+
+    def _body(self, node: nodes.Macro | nodes.CallBlock | nodes.Block) -> nodes.Node:
+        statements, text = _size_of(node.body)
+        self.generic_visit(node)
+        node.body.insert(0, _round(statements, text))
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
@@ -249,32 +301,19 @@ class _Charging(NodeTransformer):
         return _filtered(node, "_made") if node.ctx == "load" else node
 
 
-def _text_of(node: nodes.Node) -> Iterator[nodes.TemplateData]:
-    if isinstance(node, nodes.TemplateData):
-        yield node
-    else:
-        yield from node.find_all(nodes.TemplateData)
+def _size_of(body: list[nodes.Node]) -> tuple[int, int]:
+    """How many nodes are in `body`, and characters of plain text."""
+    found = [inner for node in body for inner in (node, *node.find_all(nodes.Node))]
+    return len(found), sum(len(n.data) for n in found if isinstance(n, nodes.TemplateData))
+
+
+def _round(statements: int, size: int) -> nodes.Node:
+    charge = _filtered(nodes.Const(None), "_round", nodes.Const(statements), nodes.Const(size))
+    return nodes.ExprStmt(charge)
 
 
 def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
     return nodes.Filter(node, name, [*args], [], None, None, lineno=node.lineno)
-
-
-class _Each:
-    """An iterable that charges a round for each of its items."""
-
-    def __init__(self, items: Any, size: int, allowance: Allowance) -> None:
-        self._items = items
-        self._size = size
-        self._allowance = allowance
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in self._items:
-            self._allowance.round(self._size)
-            yield item
-
-    def __len__(self) -> int:
-        return len(self._items)
 
 
 class _Generation(Extension):
