@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
-from app.live.speed import SpeedPanel
+from app.live.speed import SpeedPanel, large_text
 from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
 from app.theme import theme
@@ -35,7 +35,7 @@ class Inspector(QWidget):
         self._requests = _Row(self.tr("Requests"))
         self._memory_total = label("", "section")
         self._bar = MemoryBar(thin=True)
-        self._keys = MemoryKeys(columns=2)
+        self._keys = MemoryKeys()
         self._context = label("", "section")
         self._context_bar = QProgressBar()
         self._context_note = label("", "small", wrap=True)
@@ -44,6 +44,8 @@ class Inspector(QWidget):
         self._pause.setCheckable(True)
         self._pause.toggled.connect(self._on_pause)
         self._build()
+        self._on_theme()
+        theme().changed.connect(self._on_theme)
         controller = services.controller
         controller.watch_metrics(self)
         controller.metrics_changed.connect(self._on_metrics)
@@ -113,6 +115,17 @@ class Inspector(QWidget):
         column.addWidget(self._context_note)
         column.addWidget(self._pages)
         return part
+
+    @Slot()
+    def _on_theme(self) -> None:
+        """Larger text leaves room for one key beside another no more."""
+        keys = MemoryKeys(columns=1 if large_text() else 2)
+        column = self._keys.parentWidget().layout()
+        assert column is not None
+        column.replaceWidget(self._keys, keys)
+        self._keys.deleteLater()
+        self._keys = keys
+        self._show_memory(self._services.controller.metrics)
 
     @Slot(bool)
     def _on_pause(self, paused: bool) -> None:

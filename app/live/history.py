@@ -39,6 +39,7 @@ class History:
         self._prompt = 0
         self._written = 0
         self._last = -math.inf
+        self._block = Prefill(0.0, 0.0, 0.0)
         self.prefills: deque[Prefill] = deque()
 
     def begin(self, metrics: Metrics) -> None:
@@ -66,18 +67,18 @@ class History:
         writing = metrics.completion_tokens_total > self._written
         self._prompt = metrics.prompt_tokens_total
         self._written = metrics.completion_tokens_total
+        if was != "reading":
+            # The counter moves when a chunk is done, which may take a while: it began now.
+            self._block = Prefill(self._last if now - self._last < 1.0 else now, now, 0.0)
         if reading:
-            self._read(now, metrics.prefill_rate, was)
-        going = metrics.running and metrics.decode_rate > 0 and was != "reading"
-        if writing or (going and not reading):
+            self._read(now, metrics.prefill_rate)
+        if writing or (was == "writing" and metrics.running and not reading):
             if was != "writing":
                 self._gap(now)
             self._append(now, metrics.decode_rate)
             self._phase = "writing"
-        elif reading or (was == "reading" and metrics.running):
-            self._phase = "reading"
         else:
-            self._phase = ""
+            self._phase = "reading" if metrics.running else ""
         self._last = now
         while self.prefills and self.prefills[0].end < now - SPAN_S:
             self.prefills.popleft()
@@ -90,12 +91,10 @@ class History:
         kept = x >= -SPAN_S
         return x[kept], self._rates[order][kept]
 
-    def _read(self, now: float, rate: float, was: str) -> None:
-        start = self._last if now - self._last < 1.0 else now - 0.1
-        if was == "reading" and self.prefills:
-            self.prefills[-1].end, self.prefills[-1].rate = now, rate
-        else:
-            self.prefills.append(Prefill(start, now, rate))
+    def _read(self, now: float, rate: float) -> None:
+        self._block.end, self._block.rate = now, rate
+        if not self.prefills or self.prefills[-1] is not self._block:
+            self.prefills.append(self._block)
 
     def _gap(self, now: float) -> None:
         if self._count and not math.isnan(self._rates[(self._count - 1) % POINTS]):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.live.history import SPAN_S, History, Prefill, nice_top
 from app.theme import theme
 
-_LEFT = 36
+LEFT = 36  # Least width of the axis; the words below the plot begin there.
+_LEAST_BLOCK_S = 0.5  # A shorter prompt is still to be seen.
 
 
 class _Blocks(pg.GraphicsObject):
@@ -49,14 +50,12 @@ class RatePlot(QWidget):
         self._plot.hideButtons()
         self._plot.setStyleSheet("background: transparent")
         self._plot.setMinimumSize(0, 0)
-        self._plot.plotItem.layout.setContentsMargins(0, 6, 0, 6)
         self._plot.setFrameShape(pg.QtWidgets.QFrame.Shape.NoFrame)
         self._plot.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._plot.setXRange(-SPAN_S, 0, padding=0)
         self._plot.getViewBox().setDefaultPadding(0)
         self._plot.hideAxis("bottom")
         self._axis = self._plot.getAxis("left")
-        self._axis.setWidth(_LEFT)
         self._axis.setStyle(tickLength=0, tickTextOffset=6)
         self._lines = [pg.InfiniteLine(angle=0) for _ in range(3)]
         self._blocks = _Blocks()
@@ -78,8 +77,15 @@ class RatePlot(QWidget):
         curve = look.color("line.control" if stale else "plot.target")
         self._curve.setPen(pg.mkPen(curve, width=1))
         self._axis.setPen(QPen(Qt.PenStyle.NoPen))
+        self._axis.setTickPen(QPen(Qt.PenStyle.NoPen))
         self._axis.setTextPen(look.color("text.faint"))
-        self._axis.setTickFont(look.font("micro"))
+        micro = look.font("micro")
+        metrics = QFontMetrics(micro)
+        self._axis.setTickFont(micro)
+        self._axis.setWidth(max(LEFT, metrics.horizontalAdvance("1,000") + 4))
+        # Room for half of the highest and of the lowest tick's number.
+        half = metrics.height() // 2
+        self._plot.plotItem.layout.setContentsMargins(0, half, 0, half)
         for line in self._lines:
             line.setPen(pg.mkPen(look.color("line.grid"), width=1))
         self._blocks.fill = look.color("plot.kvSoft")
@@ -100,7 +106,8 @@ class RatePlot(QWidget):
 
     def _show_blocks(self, prefills: list[Prefill], now: float, text: str) -> None:
         self._blocks.blocks = [
-            (max(p.start - now, -SPAN_S), max(p.end - now, p.start - now + 0.25)) for p in prefills
+            (max(p.start - now, -SPAN_S), max(p.end - now, p.start - now + _LEAST_BLOCK_S))
+            for p in prefills
         ]
         self._blocks.update()
         self._label.setVisible(bool(prefills and text))

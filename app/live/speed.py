@@ -14,6 +14,7 @@ from app.widgets import label
 from engine.types import Metrics
 
 _PLOT_HEIGHT = 112
+_LARGE_PX = 16
 
 
 class SpeedPanel(QWidget):
@@ -40,7 +41,7 @@ class SpeedPanel(QWidget):
         self._build()
         self.quiet_timer = QTimer(self, singleShot=True, interval=theme().motion("staleAfter"))
         self.quiet_timer.timeout.connect(self._on_quiet)
-        theme().changed.connect(self._recolor)
+        theme().changed.connect(self._on_theme)
         self._say(Metrics())
 
     @property
@@ -107,9 +108,8 @@ class SpeedPanel(QWidget):
         head.addWidget(self._number)
         head.addWidget(self._unit, 0, Qt.AlignmentFlag.AlignBottom)
         head.addStretch(1)
-        head.addWidget(self._compared, 0, Qt.AlignmentFlag.AlignBottom)
         self._unit.setContentsMargins(0, 0, 0, 5)
-        self._compared.setContentsMargins(0, 0, 0, 5)
+        self._head = head
         self._room = QWidget()
         self._room.setFixedHeight(_PLOT_HEIGHT)
         ends = QHBoxLayout()
@@ -124,6 +124,8 @@ class SpeedPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme().space(1))
         column.addLayout(head)
+        self._column = column
+        self._place_compared()
         column.addWidget(self._reference)
         column.addSpacing(theme().space(2))
         column.addLayout(self._place)
@@ -189,12 +191,33 @@ class SpeedPanel(QWidget):
             self._set_stale(True)
             self._say(Metrics())
 
+    def _place_compared(self) -> None:
+        """Beside the number where there is room, below it with larger text."""
+        self._head.removeWidget(self._compared)
+        self._column.removeWidget(self._compared)
+        if large_text():
+            self._compared.setContentsMargins(0, 0, 0, 0)
+            self._column.insertWidget(1, self._compared)
+        else:
+            self._compared.setContentsMargins(0, 0, 0, 5)
+            self._head.addWidget(self._compared, 0, Qt.AlignmentFlag.AlignBottom)
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self._place_compared()
+        self._recolor()
+
     @Slot()
     def _recolor(self) -> None:
         _set_kind(self._number, "hero")
         self._number.setEnabled(not self._stale)
         if self._plot is not None:
             self._rate_plot.recolor(self._stale)
+
+
+def large_text() -> bool:
+    """Whether the text is so large that the pane cannot show two things beside each other."""
+    return theme().font("ui").pixelSize() >= _LARGE_PX
 
 
 def _set_kind(shown: QLabel, kind: str) -> None:

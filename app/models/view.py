@@ -25,6 +25,7 @@ _WIDTHS = {
 # Hidden in this order where there is little room; the pane shows them all.
 _FIRST_TO_GO = (Column.SOURCE, Column.QUANT, Column.CONTEXT, Column.SPEED)
 _LEAST_ARCHITECTURE = 140
+_USUAL_ROW = 36  # The height for which the widths above are.
 
 
 class ModelsView(QTableView):
@@ -107,10 +108,7 @@ class ModelsView(QTableView):
         return super().viewportEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        need = sum(_WIDTHS.values()) + _LEAST_ARCHITECTURE
-        for column in _FIRST_TO_GO:
-            self.setColumnHidden(column, need > event.size().width())
-            need -= _WIDTHS[column] if need > event.size().width() else 0
+        self._fit_columns(event.size().width())
         super().resizeEvent(event)
 
     def _set_up_headers(self) -> None:
@@ -121,15 +119,22 @@ class ModelsView(QTableView):
         head.setFixedHeight(theme().size("row"))
         head.setMinimumSectionSize(48)
         self.setSortingEnabled(True)
-        for column in Column:
-            if column == Column.ARCHITECTURE:
-                head.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-            else:
-                head.resizeSection(column, _WIDTHS[column])
+        head.setSectionResizeMode(Column.ARCHITECTURE, QHeaderView.ResizeMode.Stretch)
         rows = self.verticalHeader()
         rows.hide()
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         rows.setDefaultSectionSize(theme().size("row"))
+
+    def _fit_columns(self, room: int) -> None:
+        """Widths grow with the text; what has no room then is hidden."""
+        larger = theme().size("row") / _USUAL_ROW
+        widths = {column: round(width * larger) for column, width in _WIDTHS.items()}
+        need = sum(widths.values()) + round(_LEAST_ARCHITECTURE * larger)
+        for column in _FIRST_TO_GO:
+            self.setColumnHidden(column, need > room)
+            need -= widths[column] if need > room else 0
+        for column, width in widths.items():
+            self.horizontalHeader().resizeSection(column, width)
 
     @Slot()
     def _tell_current(self) -> None:
@@ -144,6 +149,7 @@ class ModelsView(QTableView):
     def _on_theme(self) -> None:
         self.verticalHeader().setDefaultSectionSize(theme().size("row"))
         self.horizontalHeader().setFixedHeight(theme().size("row"))
+        self._fit_columns(self.viewport().width())
         self.viewport().update()
 
     def _hover(self, row: int) -> None:

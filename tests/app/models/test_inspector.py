@@ -200,7 +200,8 @@ def samples(history: History, *steps: tuple[str, int]) -> float:
 
 def test_prefill_is_a_block_and_never_on_the_line() -> None:
     history = History()
-    now = samples(history, ("read", 20), ("write", 30), ("idle", 5), ("read", 10), ("write", 10))
+    phases = ("idle", 1), ("read", 20), ("write", 30), ("idle", 5), ("read", 10), ("write", 10)
+    now = samples(history, *phases)
     x, y = history.curve(now)
     finite = ~np.isnan(y)
     assert finite.sum() == 40 and set(y[finite]) == {50.0}
@@ -208,6 +209,19 @@ def test_prefill_is_a_block_and_never_on_the_line() -> None:
     assert [p.rate for p in history.prefills] == [500.0, 500.0]
     assert np.max(x) == 0.0 and np.min(x) > -SPAN_S
     assert np.isnan(y[int(np.argmax(finite)) + 30]), "the line breaks between two answers"
+
+
+def test_a_prompt_that_is_read_in_one_chunk_takes_its_whole_time() -> None:
+    history = History()
+    history.add(9.9, Metrics())
+    for tenth in range(8):
+        history.add(10 + tenth / 10, Metrics(running=1))
+    history.add(
+        10.8,
+        Metrics(running=1, prompt_tokens_total=300, completion_tokens_total=1, prefill_rate=400.0),
+    )
+    (block,) = history.prefills
+    assert (block.start, block.end, block.rate) == (9.9, 10.8, 400.0)
 
 
 def test_no_more_than_a_minute_and_600_points() -> None:
