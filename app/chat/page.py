@@ -7,6 +7,7 @@ from concurrent.futures import TimeoutError as Late
 from pathlib import Path
 from typing import Any
 
+import shiboken6
 from PySide6.QtCore import Slot
 from PySide6.QtGui import (
     QAccessible,
@@ -38,7 +39,7 @@ from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Note
+from app.widgets import Banner, Note
 
 COUNT_FROM = 400
 CLOSE_S = 1.0
@@ -388,15 +389,18 @@ class ChatPage(Page):
             self._say("warn" if good else "bad", problem_text(problem))
 
     def _say(self, kind: Any, text: str) -> None:
-        from app.widgets.cards import Banner
-
         self._clear_note()
         self._note = Banner(kind, text)
+        self._note.destroyed.connect(self._on_note_gone)
+        self._notes.setContentsMargins(24, 8, 24, 0)
         self._notes.addWidget(self._note)
 
-    def _clear_note(self) -> None:
-        import shiboken6
+    @Slot()
+    def _on_note_gone(self) -> None:
+        if self._note is None or not shiboken6.isValid(self._note):
+            self._notes.setContentsMargins(24, 0, 24, 0)
 
+    def _clear_note(self) -> None:
         if self._note is not None and shiboken6.isValid(self._note):
             self._note.deleteLater()
         self._note = None

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 SAVE_MS = 900
 DRAFT_MS = 500
+KEPT_CHATS = 30
 
 
 class ChatSession(QObject):
@@ -51,6 +52,7 @@ class ChatSession(QObject):
         self.last_problem: Problem | None = None
         self._fresh_draft = ""
         self._usual_prompt = services.settings.value.system_prompt
+        self._opened: dict[str, Chat] = {}
         self._running: dict[str, Generation] = {}
         self._dirty_drafts: set[str] = set()
         self._wanted = ""
@@ -105,8 +107,7 @@ class ChatSession(QObject):
         """Open a chat; its messages come a moment later."""
         self.save_drafts()
         self._wanted = chat_id
-        running = next((g.chat for g in self._running.values() if g.chat.info.id == chat_id), None)
-        known = self.chat if self.chat.info.id == chat_id else running
+        known = self._opened.get(chat_id)
         if known is not None:
             self._show(known, message_id)
         else:
@@ -121,7 +122,16 @@ class ChatSession(QObject):
             chat.info = info
             self._show(chat, message_id)
 
+    def _keep(self, chat: Chat) -> None:
+        """Hold on to a chat that was used; while saving fails, memory is the only place it is in."""
+        self._opened.pop(chat.info.id, None)
+        self._opened[chat.info.id] = chat
+        for chat_id in list(self._opened)[:-KEPT_CHATS]:
+            if chat_id not in self._running and not self.store.unsaved:
+                del self._opened[chat_id]
+
     def _show(self, chat: Chat, message_id: str) -> None:
+        self._keep(chat)
         self.chat = chat
         if message_id in chat.messages and message_id not in {m.id for m in chat.path()}:
             chat.select(message_id)
@@ -143,10 +153,10 @@ class ChatSession(QObject):
     def delete(self, chat_id: str) -> Callable[[], None]:
         """Take a chat out of the list; what is returned brings it back."""
         info = self.infos.pop(chat_id)
+        opened = self._opened.pop(chat_id, None)
         self._cancel(chat_id)
         self.store.delete_chat(chat_id)
         was_open = self.chat.info.id == chat_id
-        kept = self.chat if was_open else None
         if was_open:
             self.chat = Chat(self._blank())
             self.opened.emit(self.chat, "")
@@ -158,10 +168,12 @@ class ChatSession(QObject):
             self.infos[chat_id] = info
             self.store.restore_chat(chat_id)
             self.chats_changed.emit()
-            if kept is not None:
+            if opened is not None:
+                self._keep(opened)
+            if opened is not None and was_open:
                 self.save_drafts()
                 self._wanted = chat_id
-                self._show(kept, "")
+                self._show(opened, "")
 
         return undo
 
@@ -229,6 +241,7 @@ class ChatSession(QObject):
         if not chat.info.title:
             chat.info.title = title_of(text)
         self.infos[chat.info.id] = chat.info
+        self._keep(chat)
         self.store.save_chat(chat.info)
         self.store.save_message(question)
         self._answer(chat, question.id)
@@ -317,9 +330,11 @@ class ChatSession(QObject):
     def _on_problem(self, problem: Problem) -> None:
         log.warning("Chats: %s (%s) %s", problem.kind, problem.path, problem.detail)
         self.last_problem = problem
-        if problem.kind == "damaged" and self.chat.messages:
-            # The new database knows nothing yet of what is still in memory.
-            for info in self.infos.values():
-                self.store.save_chat(info)
-            for message in self.chat.messages.values():
-                self.store.save_message(message)
+        if problem.kind == "damaged":
+            # The new database knows nothing yet of what is still in memory; the rest is set aside.
+            self.infos = {i: info for i, info in self.infos.items() if i in self._opened}
+            for chat in self._opened.values():
+                self.store.save_chat(chat.info)
+                for message in chat.messages.values():
+                    self.store.save_message(message)
+            self.chats_changed.emit()

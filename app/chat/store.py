@@ -98,7 +98,12 @@ class ChatStore:
 
     def flush(self) -> Future[int]:
         """Done when all that was queued before was tried; the number of writes still to be saved."""
-        return self._read(lambda db: sum(job.future is None for job in self._jobs.values()))
+        return self._read(lambda db: self.unsaved)
+
+    @property
+    def unsaved(self) -> int:
+        """How many writes are still to be made."""
+        return sum(job.future is None for job in list(self._jobs.values()))
 
     def close(self, timeout: float = 5.0) -> int:
         """Save what is queued and stop; the number of writes that could not be saved."""
@@ -107,7 +112,7 @@ class ChatStore:
             self._wake.notify()
         self._thread.join(timeout)
         atexit.unregister(self.close)
-        return sum(job.future is None for job in self._jobs.values())
+        return self.unsaved
 
     # The thread.
 

@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QFileDialog,
     QLineEdit,
     QPlainTextEdit,
@@ -26,6 +27,7 @@ from app.chat.page import ChatPage
 from app.chat.row import MessageRow
 from app.chat.sampling_panel import SamplingPanel
 from app.chat.tree import State
+from app.chat.view import MessageView
 from app.page import Services
 from engine.errors import ContextOverflow
 from tests.app.chat.conftest import settle
@@ -428,6 +430,31 @@ def test_keys_are_listed_and_work(
     qtbot.keyClick(page.list.search, Qt.Key.Key_N, CTRL)
     assert page.session.is_fresh
     assert page.composer.editor.hasFocus()
+
+
+def test_tab_goes_through_in_reading_order(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
+    ask("question")
+    ask("another")
+    page.list.search.setFocus()
+    seen: list[Any] = []
+    for _ in range(40):
+        focus = QApplication.focusWidget()
+        if focus in seen:
+            break
+        seen.append(focus)
+        qtbot.keyClick(focus, Qt.Key.Key_Tab)
+    first = [
+        page.list.search, page.list.new, page.list.view, page.header.picker, page.header.eject,
+    ]  # fmt: skip
+    assert seen[: len(first)] == first
+    assert isinstance(seen[len(first)], MessageView | MessageRow)
+    after = seen.index(page.composer.editor)
+    assert after - len(first) <= 8
+    assert seen[after + 1 : after + 4] == [
+        page.composer.attach,
+        page.composer.tune,
+        page.composer.prompt,
+    ]
 
 
 def test_everything_has_a_name(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:

@@ -293,6 +293,33 @@ def test_after_damage_the_open_chat_is_saved_again(qtbot: QtBot, session: ChatSe
     assert chat.path() == session.chat.path()
 
 
+def test_a_full_disk_loses_nothing_in_memory(
+    qtbot: QtBot, services: Services, session: ChatSession, engine: FakeEngine
+) -> None:
+    problems: list[Problem] = []
+    session.problem.connect(problems.append)
+    session.store.chats().result(WAIT_S)
+    limit = "PRAGMA max_page_count = {}"
+    session.store._write("limit", lambda db: db.execute(limit.format(20)).fetchone())
+    engine.answer = "long answer " * 20_000
+    session.send("question")
+    settle(qtbot, session)
+    first = session.chat
+    qtbot.waitUntil(lambda: bool(problems))
+    session.new_chat()
+    session.send("another")
+    settle(qtbot, session)
+    session.open(first.info.id)
+    assert session.chat.path()[-1].text == engine.answer
+    assert [p.kind for p in problems] == [ProblemKind.FULL]
+    session.store._read(lambda db: db.execute(limit.format(100_000)).fetchone()).result(WAIT_S)
+    session.store._retry_at = 0.0
+    qtbot.waitUntil(lambda: session.store.flush().result(WAIT_S) == 0)
+    chat = session.store.load(first.info.id).result(WAIT_S)
+    assert chat is not None
+    assert chat.path() == first.path()
+
+
 def test_there_is_one_session(services: Services, session: ChatSession) -> None:
     assert ChatSession.of(services) is session
 
