@@ -30,7 +30,7 @@ from kernels.cpu.emit import Target
 from kernels.cpu.formats import DENSE, FORMATS, PANEL
 from kernels.cpu.layout import SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Op
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
-from kernels.cpu.runtime import Runtime, aligned, cache_folder
+from kernels.cpu.runtime import Arena, Runtime, aligned, cache_folder
 
 F32 = NDArray[np.float32]
 _L2_BYTES = 256 << 10
@@ -100,6 +100,7 @@ class CpuOps:
         self._threads = threads
         self._header = self._runtime.header
         self._header[Head.L2] = _L2_BYTES
+        self._arena = Arena()
         self._weights: list[Weight] = []
         self._held: list[NDArray[Any]] = []
         self._areas: list[Area] = []
@@ -118,7 +119,8 @@ class CpuOps:
     # ---- memory --------------------------------------------------------------------------------
 
     def upload(self, tensor: Tensor) -> Weight:
-        weight = pack(tensor, "F16" if self._fast and self._target.f16 else "F32")
+        fallback = "F16" if self._fast and self._target.f16 else "F32"
+        weight = pack(tensor, fallback, self._arena)
         self._weights.append(weight)
         return weight
 
@@ -169,6 +171,7 @@ class CpuOps:
         for memory in (self._weights, self._held, self._areas, self._free, self._marks):
             memory.clear()
         self._kv = np.zeros(0, np.uint8)
+        self._arena = Arena()
 
     def _need_scratch(self, n_bytes: int) -> None:
         self._scratch_bytes = max(self._scratch_bytes, -(-n_bytes // 64) * 64)

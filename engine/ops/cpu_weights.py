@@ -12,7 +12,7 @@ from engine import quants
 from engine.errors import OutOfMemory
 from engine.gguf import Tensor
 from kernels.cpu.formats import DENSE, FORMATS, PANEL, pack_dense
-from kernels.cpu.runtime import aligned
+from kernels.cpu.runtime import Arena
 
 _STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
@@ -40,15 +40,15 @@ def padded(width: int) -> int:
     return -(-width // 32) * 32
 
 
-def pack(tensor: Tensor, fallback: str) -> Weight:
-    """Repack a tensor; types without kernels of their own become `fallback`, a dense kind.
+def pack(tensor: Tensor, fallback: str, arena: Arena) -> Weight:
+    """Repack a tensor into `arena`; types without kernels of their own become `fallback`, a dense kind.
 
     Raises `OutOfMemory`, and `UnsupportedModel` for a type that nothing here can read.
     """
     kind = tensor.type.name
     if len(tensor.shape) == 1:
         values = quants.dequantize(tensor.data, tensor.type)
-        data = aligned(4 * padded(len(values)))
+        data = arena.take(4 * padded(len(values)))
         data.view(np.float32)[: len(values)] = values
         return Weight("vector", tensor.shape, data)
     n, k = tensor.shape
@@ -56,12 +56,12 @@ def pack(tensor: Tensor, fallback: str) -> Weight:
     if kind in FORMATS:
         form = FORMATS[kind]
         blocks = k // form.block
-        data = _panels(tensor, form.panel_bytes(blocks))
+        data = _panels(arena, tensor, form.panel_bytes(blocks))
         form.pack(raw, data)
         return Weight(kind, tensor.shape, data, blocks)
     stored = kind in DENSE
     kind = kind if stored else fallback
-    data = _panels(tensor, k * PANEL * DENSE[kind])
+    data = _panels(arena, tensor, k * PANEL * DENSE[kind])
     rows = max(PANEL, (1 << 24) // (4 * k) // PANEL * PANEL)
     for at in range(0, n, rows):
         part = raw[at : at + rows]
@@ -71,10 +71,10 @@ def pack(tensor: Tensor, fallback: str) -> Weight:
     return Weight(kind, tensor.shape, data, k)
 
 
-def _panels(tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
+def _panels(arena: Arena, tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
     panels = -(-tensor.shape[0] // PANEL)
     try:
-        return aligned(panels * panel_bytes).reshape(panels, panel_bytes)
+        return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
     except MemoryError as e:
         raise OutOfMemory(
             f"CPU: {tensor.name} needs {panels * panel_bytes:,} bytes and only "

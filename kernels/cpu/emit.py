@@ -84,6 +84,15 @@ class Emitter:
         """An unaligned store."""
         self.b.store(value, self.move(pointer, offset), align=1)
 
+    def prefetch(self, pointer: Value, offset: int = 0) -> None:
+        """Ask for a cache line that is read soon; any address will do."""
+        name = "llvm.prefetch.p0"
+        function = self.module.globals.get(name)
+        if function is None:
+            kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
+            function = ir.Function(self.module, kind, name)
+        self.b.call(function, [self.move(pointer, offset), I32(0), I32(3), I32(1)])
+
     # ---- values --------------------------------------------------------------------------------
 
     def splat(self, value: Value, lanes: int = 16) -> Value:

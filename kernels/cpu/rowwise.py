@@ -6,7 +6,7 @@ address of 0 means that this form of the result is not wanted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -130,28 +130,42 @@ def _emit(e: Emitter, values: Sequence[Value], index: Value, out: Value, coded: 
 
 
 def _code_block(e: Emitter, values: Sequence[Value], to: Value) -> None:
-    """Round 32 values to int8 with one scale; a NaN or infinity among them makes the scale NaN."""
+    """Round 32 values to int8 with one scale; a NaN or infinity among them stays in the scale."""
     b, ints = e.b, vec(I32)
-    top = e.tree(e.fmax, e.fmax(e.fabs(values[0]), e.fabs(values[1])))
-    zero = e.const(_ROW, 0.0)
-    spoilt = e.tree(b.fadd, b.fadd(b.fmul(values[0], zero), b.fmul(values[1], zero)))
-    scale = b.fadd(b.fmul(top, e.const(F32, 1 / 127)), spoilt)
-    some = b.fcmp_ordered(">", top, e.const(F32, 1e-35))
+    # As integers, the bits of |x| are in the order of the numbers, with infinity and NaN on top.
+    bits = [b.and_(b.bitcast(v, ints), e.const(ints, 0x7FFFFFFF)) for v in values]
+    largest = e.tree(_larger(e), _larger(e)(*bits))
+    top = b.bitcast(largest, F32)
+    some = b.icmp_unsigned(">", largest, I32(_SMALLEST))
     inverse = b.select(some, b.fdiv(e.const(F32, 127.0), top), e.const(F32, 0.0))
+    scale = b.fmul(top, e.const(F32, 1 / 127))
     magic, magic_bits = e.const(_ROW, 12582912.0), e.const(ints, 0x4B400000)
-    sums = []
+    numbers = []
     for half, value in enumerate(values):
         # Adding 1.5 * 2^23 rounds to the nearest integer, which then is in the low bits.
         rounded = e.fma(value, e.splat(inverse), magic)
-        numbers = b.sub(b.bitcast(rounded, ints), magic_bits)
-        e.store(b.trunc(numbers, vec(I8)), to, 16 * half)
-        small = b.ashr(b.shl(numbers, e.const(ints, 24)), e.const(ints, 24))
-        sums.append(e.tree(b.add, small))
-    total = b.sitofp(b.add(*sums), F32)
+        numbers.append(b.sub(b.bitcast(rounded, ints), magic_bits))
+        e.store(b.trunc(numbers[half], vec(I8)), to, 16 * half)
+    # Both halves' sums in one tree: lanes 0..7 of the first, 8..15 of the second.
+    low, high = (
+        _pick(e, numbers[0], numbers[1], [*range(s, s + 8), *range(16 + s, 24 + s)]) for s in (0, 8)
+    )
+    both = b.add(low, high)
+    for step in (4, 2, 1):
+        both = b.add(both, _pick(e, both, both, [i ^ step for i in range(16)]))
+    sums = [b.extract_element(both, I32(lane)) for lane in (0, 8)]
     e.store(scale, to, 32)
-    e.store(b.fmul(scale, total), to, 36)
+    e.store(b.fmul(scale, b.sitofp(b.add(*sums), F32)), to, 36)
     e.store(b.neg(sums[0]), to, 40)
     e.store(b.neg(sums[1]), to, 44)
+
+
+_SMALLEST = 0x0554AD2E
+"""The bits of 1e-35: blocks without a larger number become zeros."""
+
+
+def _larger(e: Emitter) -> Callable[[Value, Value], Value]:
+    return lambda a, c: e.b.select(e.b.icmp_unsigned(">", a, c), a, c)
 
 
 def store_key(name: str, kind: str, target: Target) -> str:
