@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.models.library import Library
 from app.models.opener import opener_of
-from app.models.overlay import DropOverlay
+from app.models.overlay import DropOverlay, texts_of
 from app.page import Services
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class DropTarget(QObject):
         elif entries:
             self._library.add(entries, lambda: self._show(dropped))
         if not entries and dropped.ignored:
-            self._refuse(dropped.ignored)
+            self._refuse(dropped)
         elif dropped.ignored:
             path, why = dropped.ignored[0]
             more = len(dropped.ignored) - 1
@@ -171,13 +171,20 @@ class DropTarget(QObject):
             text = self.tr("{name} is listed. It goes with a chat model and cannot chat by itself.")
             self._services.toast(text.format(name=first.path.name))
 
-    def _refuse(self, ignored: Sequence[tuple[Path, str]]) -> None:
+    def _refuse(self, dropped: Dropped) -> None:
+        ignored = dropped.ignored
         models = [(p, why) for p, why in ignored if p.suffix.lower() == ".gguf" or p.is_dir()]
-        if not models:
-            # Texts and pictures are no fault of the user: a note is enough.
+        texts = texts_of(dropped)
+        if texts and not models:
+            self._services.navigate("chat", attach=texts)
+        elif not models:
+            # A picture is no fault of the user: a note is enough.
             text = self.tr("{name} is not opened. {why}")
             self._services.toast(text.format(name=ignored[0][0].name, why=ignored[0][1]))
-            return
+        else:
+            self._show_broken(models)
+
+    def _show_broken(self, models: Sequence[tuple[Path, str]]) -> None:
         title = self.tr("{name} cannot be used").format(name=models[0][0].name)
         if len(models) > 1:
             title = self.tr("%n file(s) cannot be used", None, len(models))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QRectF, Qt, QTimer, Slot
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QShowEvent
@@ -59,6 +60,11 @@ class FirstRunPage(Page):
     def focus_first(self) -> None:
         """The main button."""
         self.install.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def open(self, **kw: Any) -> None:
+        """`attach=` comes when text files are dropped: they need a chat, and a chat a model."""
+        if kw.get("attach"):
+            self.services.toast(self.tr("Choose a model first; then files can go into a message."))
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -103,6 +103,7 @@ class Inspector(QWidget):
         column.addLayout(_titled(self.tr("Memory"), self._memory_total))
         column.addWidget(self._bar)
         column.addWidget(self._keys)
+        self._keys_place = column
         return part
 
     def _contexts(self) -> QWidget:
@@ -120,9 +121,7 @@ class Inspector(QWidget):
     def _on_theme(self) -> None:
         """Larger text leaves room for one key beside another no more."""
         keys = MemoryKeys(columns=1 if large_text() else 2)
-        column = self._keys.parentWidget().layout()
-        assert column is not None
-        column.replaceWidget(self._keys, keys)
+        self._keys_place.replaceWidget(self._keys, keys)
         self._keys.deleteLater()
         self._keys = keys
         self._show_memory(self._services.controller.metrics)

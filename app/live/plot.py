@@ -77,7 +77,7 @@ class RatePlot(QWidget):
         curve = look.color("line.control" if stale else "plot.target")
         self._curve.setPen(pg.mkPen(curve, width=1))
         self._axis.setPen(QPen(Qt.PenStyle.NoPen))
-        self._axis.setTickPen(QPen(Qt.PenStyle.NoPen))
+        self._axis.setTickPen(pg.mkPen(look.color("line.grid")))
         self._axis.setTextPen(look.color("text.faint"))
         micro = look.font("micro")
         metrics = QFontMetrics(micro)

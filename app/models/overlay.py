@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Slot
+from PySide6.QtCore import QMimeDatabase, QPoint, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -168,6 +168,13 @@ class DropOverlay(QWidget):
         self._say_zones(entries)
 
     def _show_nothing(self, dropped: Dropped) -> None:
+        texts = texts_of(dropped)
+        if texts:
+            self._what.setText(self.tr("%n text file(s) for the chat", None, len(texts)))
+            self._use.say(self.tr("Attach to the message"), self.tr("The text is read into it."))
+            reason = self.tr("Not possible: this is not a model")
+            self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
+            return
         why = dropped.ignored[0][1] if dropped.ignored else self.tr("There is nothing in it.")
         self._what.setText(why)
         reason = self.tr("Not possible: there is no model in it that can be used")
@@ -277,6 +284,13 @@ class DropZone(QWidget):
         painter.setFont(look.font("ui" if self._large else "small"))
         painter.setPen(look.color("text.muted"))
         painter.drawText(QRect(16, middle + 12, width, middle - 16), center, self._text)
+
+
+def texts_of(dropped: Dropped) -> list[Path]:
+    """The files among those left out that are text, and so belong to the chat."""
+    known = QMimeDatabase()
+    files = [path for path, _ in dropped.ignored if path.is_file()]
+    return [p for p in files if known.mimeTypeForFile(str(p)).inherits("text/plain")]
 
 
 def summary_of_many(dropped: Dropped) -> str:

@@ -291,7 +291,19 @@ def test_a_damaged_file_gets_a_card(
     assert seen.pages == [("models", {})] and controller.loading is None
 
 
-@pytest.mark.parametrize("name", ["photo.png", "README.md", "model.safetensors"])
+def test_text_is_for_the_chat(
+    qtbot: QtBot, window: QMainWindow, target: DropTarget, tmp_path: Path, seen: Seen
+) -> None:
+    note = put(tmp_path / "notes.md", b"# words")
+    drag = Drag(window, [note])
+    drag.enter()
+    qtbot.waitUntil(lambda: "Attach to the message" in texts(target))
+    drag.drop()
+    qtbot.waitUntil(lambda: seen.pages == [("chat", {"attach": [note]})])
+    assert seen.toasts == []
+
+
+@pytest.mark.parametrize("name", ["photo.png", "model.safetensors"])
 def test_other_files_are_left_alone_with_a_note(
     qtbot: QtBot,
     target: DropTarget,
@@ -300,7 +312,7 @@ def test_other_files_are_left_alone_with_a_note(
     seen: Seen,
     failures: list[ErrorReport],
 ) -> None:
-    target.open_paths([put(tmp_path / name, b"something else")])
+    target.open_paths([put(tmp_path / name, b"\x89PNG\r\n\x00\x01")])
     qtbot.waitUntil(lambda: bool(seen.toasts))
     assert name in seen.toasts[0] and seen.pages == [] and failures == []
 
