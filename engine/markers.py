@@ -65,9 +65,8 @@ class Markers:
         done = 0
         for start, end, _ in self.find(text):
             if text[start:end] not in keep:
-                # Further markers may begin inside the one that was found.
-                inside = (shield + c for c in text[start + 1 : end])
-                parts += text[done : start + 1], *inside
+                # Behind each character: another marker may begin inside and end beyond this one.
+                parts += text[done:start], *(c + shield for c in text[start:end])
                 done = end
         parts.append(text[done:])
         broken = "".join(parts)

@@ -99,8 +99,13 @@ class Tokenizer:
             for token, (text, kind) in enumerate(zip(tokens, types, strict=True))
             if kind in (TokenType.CONTROL, TokenType.USER_DEFINED)
         }
+        # Text cannot be kept apart from a marker of one character, so such a one is never found in it.
         self.control_markers = Markers(
-            {text: token for text, token in self._markers.items() if self.is_control(token)}
+            {
+                t: token
+                for t, token in self._markers.items()
+                if self.is_control(token) and len(t) > 1
+            }
         )
 
     @classmethod

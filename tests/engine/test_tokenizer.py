@@ -15,7 +15,7 @@ from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import open_model
 from engine.pretokenizers import RULES
 from engine.tokenizer import Tokenizer, TokenType
-from tests.engine.text_fixtures import KEY, case, load, tokenizer, vocabulary
+from tests.engine.text_fixtures import KEY, case, load, small_vocabulary, tokenizer, vocabulary
 
 BPE, SPM = "bpe_vocab.gguf", "spm_vocab.gguf"
 
@@ -127,7 +127,7 @@ def test_one_bos_at_the_start() -> None:
 
 def test_what_ends_an_answer() -> None:
     def ends(extra: list[tuple[str, TokenType]], **keys: int) -> set[str]:
-        model = Tokenizer.from_gguf(small(extra, **keys))
+        model = Tokenizer.from_gguf(small_vocabulary(extra, **keys))
         return {model.token_text(i) for i in model.eos_ids}
 
     control, visible, normal = TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.NORMAL
@@ -145,7 +145,7 @@ def test_what_ends_an_answer() -> None:
 
 
 def test_an_end_of_turn_called_text_is_corrected_and_told() -> None:
-    model = Tokenizer.from_gguf(small([("<|im_end|>", TokenType.NORMAL)]))
+    model = Tokenizer.from_gguf(small_vocabulary([("<|im_end|>", TokenType.NORMAL)]))
     assert model.is_control(256)
     assert "<|im_end|>" in model.warnings[0]
     assert model.decode([65 - 33, 256]) == "A"
@@ -337,19 +337,6 @@ def spm(pieces: dict[str, float], unused: set[str] = frozenset()) -> Tokenizer: 
             KEY + "add_space_prefix": False,
         }
     )
-
-
-def small(extra: list[tuple[str, TokenType]], **keys: int) -> dict[str, Any]:
-    """A byte-level vocabulary of the 256 bytes and `extra` tokens."""
-    alphabet = [t for t in vocabulary(BPE)[KEY + "tokens"] if len(t) == 1][:256]
-    return {
-        KEY + "model": "gpt2",
-        KEY + "pre": "gpt-2",
-        KEY + "tokens": [*alphabet, *(text for text, _ in extra)],
-        KEY + "token_type": [1] * 256 + [int(kind) for _, kind in extra],
-        KEY + "merges": [],
-        **{KEY + k: v for k, v in keys.items()},
-    }
 
 
 def gemma() -> dict[str, Any]:

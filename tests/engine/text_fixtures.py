@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.gguf import open_model
-from engine.tokenizer import Tokenizer
+from engine.tokenizer import Tokenizer, TokenType
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "text"
 KEY = "tokenizer.ggml."
@@ -35,3 +35,16 @@ def vocabulary(name: str) -> dict[str, Any]:
 def tokenizer(name: str, **changes: Any) -> Tokenizer:
     """The tokenizer of a vocabulary file, some keys changed."""
     return Tokenizer.from_gguf(vocabulary(name) | {KEY + k: v for k, v in changes.items()})
+
+
+def small_vocabulary(extra: list[tuple[str, TokenType]], **keys: int) -> dict[str, Any]:
+    """A byte-level vocabulary of the 256 bytes and `extra` tokens."""
+    alphabet = [t for t in vocabulary("bpe_vocab.gguf")[KEY + "tokens"] if len(t) == 1][:256]
+    return {
+        KEY + "model": "gpt2",
+        KEY + "pre": "gpt-2",
+        KEY + "tokens": [*alphabet, *(text for text, _ in extra)],
+        KEY + "token_type": [1] * 256 + [int(kind) for _, kind in extra],
+        KEY + "merges": [],
+        **{KEY + k: v for k, v in keys.items()},
+    }
