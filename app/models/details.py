@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.models.library import Group, Item
+from app.models.library import Group, Item, Library
 from app.models.words import (
     kind_text,
     memory_parts,
@@ -37,8 +37,9 @@ class Details(QWidget):
     chat_wanted = Signal(object)
     bin_wanted = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, library: Library, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._library = library
         self._item: Item | None = None
         self.header_tools = label("", "small")
         self._body = QWidget()
@@ -110,7 +111,10 @@ class Details(QWidget):
         if item.estimate is not None:
             self._section(*self._fit(item.estimate))
         else:
-            self._section(label(summary(entry), "muted", wrap=True))
+            belongs = self.tr("It goes with a chat model and cannot chat by itself.")
+            self._section(
+                label(summary(entry), "muted", wrap=True), label(belongs, "small", wrap=True)
+            )
         if item.group is Group.CHAT:
             self._section(label(self.tr("Speed"), "muted"), *self._speed(item))
         if entry.companions:
@@ -164,7 +168,8 @@ class Details(QWidget):
         ]
 
     def _companion(self, path: Path) -> QWidget:
-        return self._line(path.name, "")
+        item = self._library.item(path)
+        return self._line(path.name, kind_text(item.entry) if item is not None else "")
 
     @staticmethod
     def _line(name: str, value: str) -> QWidget:

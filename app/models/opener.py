@@ -60,7 +60,13 @@ class Opener(QObject):
         if model is not None and model.path == path:
             self._services.navigate("chat")
             return
+        if self._services.controller.loading == path:
+            return  # A second click while it loads.
         item = self._library.item(path)
+        if item is not None and item.entry.problem:
+            title = translate("models", "{name} cannot be used").format(name=item.title)
+            self.report(title, item.entry.problem)
+            return
         if item is None or item.entry.footprint is None:
             self.load(path)
             return

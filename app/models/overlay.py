@@ -154,7 +154,7 @@ class DropOverlay(QWidget):
 
     def _show_entry(self, entry: Entry) -> None:
         self._title.setText(entry.path.name)
-        self._what.setText(entry.problem or summary(entry))
+        self._what.setText(summary(entry))
         self._size.setText(gigabytes(entry.size))
         self._say_zones([entry])
 
@@ -183,6 +183,11 @@ class DropOverlay(QWidget):
 
     def _say_zones(self, entries: Sequence[Entry]) -> None:
         folder = entries[0].path.parent.name
+        if len(entries) == 1 and entries[0].problem:
+            self._use.say(self.tr("Show what is wrong with it"), entries[0].problem)
+            reason = self.tr("Not possible: it cannot be used")
+            self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
+            return
         chat = [e for e in entries if e.kind == "chat"]
         if len(chat) == 1:
             text = self.tr("Checked, listed and loaded. It stays in {folder}, nothing is copied.")

@@ -58,7 +58,7 @@ class ModelsPage(Page):
         self._total = label("", "small")
         self.panel = LoadPanel(services, opener_of(services))
         self.view = ModelsView(library)
-        self.details = Details()
+        self.details = Details(library)
         self._bin = BinButton(services)
         self._middle = QStackedWidget()
         self._nothing = label("", "muted")
@@ -239,7 +239,7 @@ class ModelsPage(Page):
 
     @Slot(object)
     def _on_chat(self, item: Item) -> None:
-        if item.group is Group.CHAT:
+        if item.group is Group.CHAT or item.entry.problem:
             opener_of(self.services).open(item.entry.path)
         else:
             self.services.toast(self.tr("{name} is not a chat model.").format(name=item.title))

@@ -291,6 +291,26 @@ def test_a_damaged_file_gets_a_card(
     assert seen.pages == [("models", {})] and controller.loading is None
 
 
+def test_a_model_of_an_unknown_kind_is_listed_and_not_loaded(
+    qtbot: QtBot,
+    window: QMainWindow,
+    target: DropTarget,
+    tmp_path: Path,
+    failures: list[ErrorReport],
+    controller: EngineController,
+    library: Library,
+) -> None:
+    file = put(tmp_path / "Future.gguf", model("mamba9", "Future"))
+    drag = Drag(window, [file])
+    drag.enter()
+    qtbot.waitUntil(lambda: "Show what is wrong with it" in texts(target))
+    assert not zones(target)[1].possible
+    drag.drop()
+    qtbot.waitUntil(lambda: bool(failures))
+    assert "mamba9" in failures[0].why and controller.loading is None
+    assert library.item(file) is not None
+
+
 def test_text_is_for_the_chat(
     qtbot: QtBot, window: QMainWindow, target: DropTarget, tmp_path: Path, seen: Seen
 ) -> None:

@@ -18,7 +18,7 @@ from app.widgets import ErrorCard, MemoryBar
 from engine.entry import inspect
 from engine.errors import ModelFileError, OutOfMemory
 from tests.app.fake_engine import FakeEngine
-from tests.app.models.conftest import Seen, put, scanned
+from tests.app.models.conftest import PROJECTOR, Seen, put, scanned
 from tests.engine.gguf_writer import model
 
 
@@ -71,6 +71,25 @@ def test_a_helper_is_not_a_chat_model(
     qtbot.keyClick(page.view, Qt.Key.Key_Return)
     assert controller.loading is None and "not a chat model" in seen.toasts[0]
     assert not page.details.findChildren(QPushButton)[0].isVisible()
+
+
+def test_a_file_with_a_problem_says_it_instead_of_loading(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, tree: Path
+) -> None:
+    page.view.select(tree / "broken.gguf")
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    assert page.panel.card is not None and "broken.gguf" in texts(page.panel.card)
+    assert controller.loading is None
+
+
+def test_what_goes_with_a_model_is_named(
+    qtbot: QtBot, page: ModelsPage, library: Library, tree: Path
+) -> None:
+    put(tree / "pair" / "Vision-8B-Q4_K_M.gguf", model("llama", "Vision-8B"))
+    put(tree / "pair" / "mmproj-Vision-8B-f16.gguf", PROJECTOR)
+    scanned(qtbot, library)
+    page.open(path=tree / "pair" / "Vision-8B-Q4_K_M.gguf")
+    assert "mmproj-Vision-8B-f16.gguf\nVision projector" in texts(page.details)
 
 
 def test_arrows_pass_over_the_heads(qtbot: QtBot, page: ModelsPage, tree: Path) -> None:
