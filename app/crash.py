@@ -65,6 +65,7 @@ class Watch(QObject):
         super().__init__(parent)
         self.former = ""
         self._fault: IO[str] | None = None
+        self._armed_before = faulthandler.is_enabled()
         _give_streams()
         self._start_log()
         sys.excepthook = self._on_exception
@@ -87,6 +88,8 @@ class Watch(QObject):
     def disarm(self) -> None:
         """Give the hooks back and close the files, at a clean end."""
         faulthandler.disable()
+        if self._armed_before:
+            faulthandler.enable(sys.__stderr__ or sys.stderr)
         if self._fault is not None:
             self._fault.close()
             self._fault = None

@@ -24,7 +24,6 @@ from app.theme import theme
 from app.widgets import Switch, label
 from engine.config import Info, info_of
 
-CONTROL_WIDTH = 220
 MOST_WHOLE = 2**31 - 1  # What a QSpinBox can hold.
 
 
@@ -140,7 +139,7 @@ class Field(Row):
         else:
             control = QLineEdit()
             control.editingFinished.connect(self._on_edited)
-        control.setFixedWidth(CONTROL_WIDTH)
+        control.setFixedWidth(theme().size("measure") // 3)
         return control
 
     def _number(self, info: Info) -> QSpinBox | QDoubleSpinBox:
@@ -163,6 +162,8 @@ class Field(Row):
         if info.unit:
             control.setSuffix(f" {words(info.unit)}")
         control.setLocale(QLocale())
+        # Padding in the style sheet does not reach the editor inside.
+        control.lineEdit().setTextMargins(0, 0, theme().space(2), 0)
         control.setKeyboardTracking(False)
         control.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         control.valueChanged.connect(self._on_edited)

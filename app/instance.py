@@ -43,6 +43,7 @@ class Instance(QObject):
     def __init__(self, name: str | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._name = name or server_name()
+        self._heard: dict[QLocalSocket, bytes] = {}
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._on_connection)
@@ -79,37 +80,38 @@ class Instance(QObject):
 
     @Slot()
     def _on_connection(self) -> None:
-        while (socket := self._server.nextPendingConnection()) is not None:
-            _Call(socket, self)
-
-
-class _Call(QObject):
-    """One connection: reads one line of JSON, answers, ends."""
-
-    def __init__(self, socket: QLocalSocket, instance: Instance) -> None:
-        super().__init__(socket)
-        self._socket = socket
-        self._instance = instance
-        self._bytes = b""
-        socket.readyRead.connect(self._read)
-        socket.disconnected.connect(socket.deleteLater)
+        while self._server.hasPendingConnections():
+            socket = self._server.nextPendingConnection()
+            self._heard[socket] = b""
+            socket.readyRead.connect(self._read)
+            socket.disconnected.connect(self._forget)
         self._read()
 
     @Slot()
     def _read(self) -> None:
-        self._bytes += bytes(self._socket.readAll().data())
-        if len(self._bytes) > MOST_BYTES:
-            self._socket.abort()
-            return
-        line, end, _ = self._bytes.partition(b"\n")
-        if not end:
-            return
-        self._bytes = b""
-        self._socket.write(b"ok\n")
-        self._socket.flush()
+        """Take what has come: one line of JSON for each connection."""
+        for socket in list(self._heard):
+            self._heard[socket] += bytes(socket.readAll().data())
+            line, end, _ = self._heard[socket].partition(b"\n")
+            if end:
+                self._heard[socket] = b""
+                socket.write(b"ok\n")
+                socket.flush()
+                self._take(line)
+            elif len(line) > MOST_BYTES:
+                socket.abort()
+
+    @Slot()
+    def _forget(self) -> None:
+        for socket in list(self._heard):
+            if socket.state() == QLocalSocket.LocalSocketState.UnconnectedState:
+                del self._heard[socket]
+                socket.deleteLater()
+
+    def _take(self, line: bytes) -> None:
         try:
             message = json.loads(line)
             files = [str(Path(f)) for f in message["files"] if isinstance(f, str)]
-            self._instance.called.emit({"files": files, "demo": message.get("demo") is True})
+            self.called.emit({"files": files, "demo": message.get("demo") is True})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("Another launch sent something that cannot be read: %s", error)

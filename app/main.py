@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controller import EngineController
 from app.crash import Watch
+from app.garbage import Collector
 from app.i18n import Language
 from app.instance import Instance
 from app.page import Services
@@ -71,11 +72,13 @@ class Application(QObject):
         instance: Instance,
         wanted: Wanted,
         engine_factory: Callable[[], Any] = make_engine,
+        garbage: Collector | None = None,
     ) -> None:
         super().__init__(app)
         self._app = app
         self._watch = watch
         self._wanted = wanted
+        self._garbage = garbage
         self._ended = True
         self._device = ""
         self.begun = False
@@ -143,6 +146,8 @@ class Application(QObject):
             self.settings, paths.data_dir() / "models.json", parent=self
         )
         self.window.navigate("chat")
+        if self._garbage is not None:
+            self._garbage.settle()
         QTimer.singleShot(0, self._begin)
 
     @Slot()
@@ -291,16 +296,18 @@ def main(argv: Sequence[str]) -> int:
     """Open the window, or hand `argv` (model files, `--demo`) to the one that is open."""
     wanted = parse(argv)
     watch = Watch()
+    garbage = Collector()
     app = make_application(argv)
     instance = Instance()
     if not instance.claim(asdict(wanted)):
         return 0
     watch.arm()
     try:
-        return Application(app, watch, instance, wanted).run()
+        return Application(app, watch, instance, wanted, garbage=garbage).run()
     finally:
         instance.release()
         watch.disarm()
+        garbage.end()
 
 
 if __name__ == "__main__":

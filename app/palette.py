@@ -117,6 +117,8 @@ class Palette(QFrame):
         """Show it with the focus in the field."""
         self.show()
         self._field.setFocus()
+        # Actions of the page that had the focus have given way to the window's by now.
+        self._fill("")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.KeyPress:

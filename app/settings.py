@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import threading
 from typing import Any
 
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
@@ -33,9 +34,10 @@ class Settings(QObject):
         super().__init__(parent)
         self.value = value or AppSettings()
         self._dirty = False
+        self._writing = threading.Lock()
         self._told = False
         self._timer = QTimer(self, interval=SAVE_DELAY_MS, singleShot=True)
-        self._timer.timeout.connect(self.flush)
+        self._timer.timeout.connect(self._save_later)
 
     def update(self, **changes: Any) -> None:
         """Change values by field name; raises `BadRequest` for one outside its bounds."""
@@ -54,17 +56,30 @@ class Settings(QObject):
 
     @Slot()
     def flush(self) -> None:
-        """Save now what is not saved yet."""
-        if not self._dirty:
-            return
-        self._dirty = False
-        try:
-            from engine import settings_store
+        """Save now what is not saved yet, and wait for it."""
+        self._timer.stop()
+        if self._dirty:
+            self._dirty = False
+            self._write(self.value)
 
-            settings_store.save(self.value)
-        except Exception as error:
-            log.exception("Saving the settings failed.")
-            self.save_failed.emit(str(error))
+    @Slot()
+    def _save_later(self) -> None:
+        """Save on another thread: a slow disk must not hold up the window."""
+        self._dirty = False
+        threading.Thread(target=self._write, args=(self.value,), name="settings").start()
+
+    def _write(self, value: AppSettings) -> None:
+        with self._writing:
+            # A later change was saved meanwhile.
+            if value is not self.value:
+                return
+            try:
+                from engine import settings_store
+
+                settings_store.save(value)
+            except Exception as error:
+                log.exception("Saving the settings failed.")
+                self.save_failed.emit(str(error))
 
 
 def load_settings() -> tuple[Settings, str | None]:

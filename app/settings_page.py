@@ -31,7 +31,6 @@ from engine import paths
 from engine.config import AppSettings, EngineConfig, info_of
 from engine.errors import EngineError
 
-WIDTH = 720
 LOOK = ("theme", "language", "text_size")
 RUN = ("threads", "precision", "max_ctx", "max_concurrency", "prefill_chunk")
 KEPT_AT_RESET = ("last_model", "sampling")
@@ -91,7 +90,7 @@ class SettingsPage(Page):
         body = QWidget()
         body.setProperty("scroll", True)
         inside = QWidget()
-        inside.setMaximumWidth(WIDTH)
+        inside.setMaximumWidth(theme().size("measure"))
         inside.setLayout(self._column)
         around = QHBoxLayout(body)
         around.setContentsMargins(24, 8, 24, 24)

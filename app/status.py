@@ -149,15 +149,25 @@ class StatusStrip(QFrame):
         if state == "loading":
             path = self._controller.loading
             name = path.stem if path else name
-            if self._progress is not None and self._progress.total:
-                share = self._progress.done / self._progress.total
-                name = f"{name}  {QLocale().toString(share * 100, 'f', 0)} %"
+            name = f"{name}  {self._stage()}".strip()
         else:
             self._progress = None
         if state == "idle":
             self._state.show_text("", words[state])
         else:
             self._state.show_text(words[state], name)
+
+    def _stage(self) -> str:
+        """How far the load is: a percentage while the file is read, then what is done to it."""
+        progress = self._progress
+        if progress is None:
+            return ""
+        if progress.stage == "preparing":
+            return self.tr("preparing")
+        if progress.stage == "warming up":
+            return self.tr("warming up")
+        share = progress.done / progress.total if progress.total else 0.0
+        return f"{QLocale().toString(share * 100, 'f', 0)} %"
 
     @Slot(object)
     def _on_progress(self, progress: LoadProgress) -> None:

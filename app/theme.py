@@ -140,7 +140,7 @@ class Theme(QObject):
         ratio: float = 1.0,
         gap: int = 0,
     ) -> QPixmap:
-        """One picture of an icon, `size` px square on a screen of this pixel ratio; `gap` is room at the right."""
+        """One picture of an icon, `size` px wide, `gap` px of room at its right; `ratio` is the screen's."""
         if name not in self._svg:
             self._svg[name] = resource("icons", f"{name}.svg").read_text(encoding="utf-8")
         # Qt paints currentColor black, and a smaller icon keeps the stroke of 1.5 px.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,22 @@ STUBS = (
     PageSpec("settings", "settings", "tests.app.stub_pages:StubPage", bottom=True),
     PageSpec("first_run", "chat", "tests.app.stub_pages:StubPage", under="chat"),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collection_by_hand() -> Iterator[None]:
+    """As in the application: a widget in a cycle must not be taken apart on another thread."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def collected(collection_by_hand: None) -> Iterator[None]:
+    """Collect on the main thread after each test."""
+    yield
+    gc.collect(1)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,46 @@
+"""Python's garbage collection, kept on the GUI thread."""
+
+from __future__ import annotations
+
+import gc
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+CHECK_MS = 250
+
+
+class Collector(QObject):
+    """Takes collection over from Python, which runs it in whatever thread happens to allocate.
+
+    A cycle that holds a widget would then be taken apart on the engine's thread, and Qt crashes.
+    Make one in the GUI thread, before the other threads begin; `end` gives the work back.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._thresholds = gc.get_threshold()
+        gc.disable()
+        self._timer = QTimer(self, interval=CHECK_MS)
+        self._timer.timeout.connect(self.check)
+        self._timer.start()
+
+    @Slot()
+    def check(self) -> None:
+        """Collect the generations that are due, the youngest first."""
+        for generation, (count, most) in enumerate(
+            zip(gc.get_count(), self._thresholds, strict=True)
+        ):
+            if not most or count <= most:
+                return
+            gc.collect(generation)
+
+    def settle(self) -> None:
+        """Leave what exists now out of later collections: imports and the window stay to the end."""
+        gc.collect()
+        gc.freeze()
+
+    def end(self) -> None:
+        """Let Python collect as it likes again."""
+        self._timer.stop()
+        gc.unfreeze()
+        gc.enable()
