@@ -7,30 +7,25 @@ from collections.abc import Callable
 from PySide6.QtCore import (
     QEvent,
     QModelIndex,
-    QPersistentModelIndex,
     QPoint,
-    QRect,
-    QSize,
     Qt,
     QTimer,
     Signal,
     Slot,
 )
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QTextCharFormat, QTextLayout
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLineEdit,
     QListView,
     QMenu,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.chat.chat_delegate import ChatDelegate
 from app.chat.chat_model import ROW_ROLE, ChatModel, ListRow
 from app.chat.later import Later
 from app.chat.search import Hit
@@ -40,7 +35,6 @@ from app.theme import theme
 from app.widgets import IconButton
 
 SEARCH_MS = 150
-_Index = QModelIndex | QPersistentModelIndex
 
 
 class ChatList(QFrame):
@@ -237,7 +231,7 @@ class ChatView(QListView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(self.tr("Chats"))
-        self.setItemDelegate(_Delegate(self))
+        self.setItemDelegate(ChatDelegate(self))
         self.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -272,67 +266,6 @@ class ChatView(QListView):
             self.customContextMenuRequested.emit(self.visualRect(self.currentIndex()).center())
         else:
             super().keyPressEvent(event)
-
-
-class _Delegate(QStyledItemDelegate):
-    """Paints a title and a line below it."""
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        row = index.data(ROW_ROLE)
-        body = (
-            QFontMetrics(theme().font("ui")).height() + QFontMetrics(theme().font("micro")).height()
-        )
-        return QSize(0, body + 12 if row.chat else theme().size("row"))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        row, look = index.data(ROW_ROLE), theme()
-        rect: QRect = option.rect
-        inside = rect.adjusted(20, 0, -16, 0)
-        if not row.chat:
-            painter.setFont(look.font("small"))
-            painter.setPen(look.color("text.muted"))
-            painter.drawText(inside.adjusted(0, 0, 0, -4), Qt.AlignmentFlag.AlignBottom, row.title)
-            return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        if selected or hovered:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(look.color("surface.selected" if selected else "surface.hover"))
-            painter.drawRoundedRect(rect.adjusted(8, 0, -8, 0), 4, 4)
-        title, small = look.font("ui"), look.font("micro")
-        metrics, fine = QFontMetrics(title), QFontMetrics(small)
-        top = rect.top() + (rect.height() - metrics.height() - fine.height()) // 2
-        painter.setFont(title)
-        painter.setPen(look.color("text.primary"))
-        words = metrics.elidedText(row.title, Qt.TextElideMode.ElideRight, inside.width())
-        painter.drawText(inside.left(), top + metrics.ascent(), words)
-        painter.setFont(small)
-        painter.setPen(look.color("text.muted"))
-        words = fine.elidedText(row.detail, Qt.TextElideMode.ElideRight, inside.width())
-        base = QPoint(inside.left(), top + metrics.height())
-        self._draw_marked(painter, base, words, row)
-
-    def _draw_marked(self, painter: QPainter, at: QPoint, words: str, row: ListRow) -> None:
-        layout = QTextLayout(words, painter.font())
-        ranges = []
-        for start, end in row.marks:
-            found = QTextLayout.FormatRange()
-            found.start, found.length = start, max(min(end, len(words)) - start, 0)
-            found.format = QTextCharFormat()
-            found.format.setForeground(theme().color("accent.text"))
-            found.format.setFontWeight(600)
-            ranges.append(found)
-        layout.setFormats(ranges)
-        layout.beginLayout()
-        layout.createLine()
-        layout.endLayout()
-        layout.draw(painter, at.toPointF())
-
-    def updateEditorGeometry(
-        self, editor: QWidget, option: QStyleOptionViewItem, index: _Index
-    ) -> None:
-        editor.setGeometry(option.rect.adjusted(8, 4, -8, -4))
 
 
 def _short(title: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from PySide6.QtCore import (
@@ -45,13 +45,13 @@ class ChatModel(QAbstractListModel):
 
     def show_chats(self, infos: Iterable[ChatInfo], now: datetime | None = None) -> None:
         """List chats, pinned first, the others by the day they were last used."""
-        now = now or datetime.now()
-        groups: dict[str, list[ListRow]] = {name: [] for name in self._group_names()}
+        today = (now or datetime.now()).date()
+        names = self._group_names()
+        groups: list[list[ListRow]] = [[] for _ in names]
         for info in sorted(infos, key=lambda i: -i.updated):
-            name = self._group_names()[0] if info.pinned else self._group(info.updated, now)
-            groups[name].append(self._row(info))
+            groups[0 if info.pinned else _group(info.updated, today)].append(self._row(info))
         rows: list[ListRow] = []
-        for name, members in groups.items():
+        for name, members in zip(names, groups, strict=True):
             if members:
                 rows += [ListRow(name), *members]
         self._set(rows or [ListRow(self.tr("Your chats will be listed here."))])
@@ -93,11 +93,6 @@ class ChatModel(QAbstractListModel):
             self.tr("Pinned"), self.tr("Today"), self.tr("Yesterday"), self.tr("Last 7 days"),
             self.tr("Older"),
         )  # fmt: skip
-
-    def _group(self, stamp: float, now: datetime) -> str:
-        days = (now.date() - datetime.fromtimestamp(stamp).date()).days
-        place = 1 if days <= 0 else 2 if days == 1 else 3 if days <= 7 else 4
-        return self._group_names()[place]
 
     def _row(self, info: ChatInfo) -> ListRow:
         count = self.tr("%n message(s)", None, info.n_messages)
@@ -142,7 +137,15 @@ class ChatModel(QAbstractListModel):
 
     def flags(self, index: _Index) -> Qt.ItemFlag:
         row = self.row(index)
-        if row is None or not row.chat:
+        if row is None:
+            return Qt.ItemFlag.NoItemFlags
+        if not row.chat:
             return Qt.ItemFlag.ItemIsEnabled
         found = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         return found if row.message or row.marks else found | Qt.ItemFlag.ItemIsEditable
+
+
+def _group(stamp: float, today: date) -> int:
+    """The place of a chat's group after the pinned one: today, yesterday, last 7 days, older."""
+    days = (today - datetime.fromtimestamp(stamp).date()).days
+    return 1 if days <= 0 else 2 if days == 1 else 3 if days <= 7 else 4

@@ -170,8 +170,9 @@ class Entry:
         """A guess at the height, from the number of letters."""
         style = self._styles.answer
         per_line = max(self._width / (style.column * 0.92), 10.0)
-        lines = sum(1 + int(len(line) / per_line) for line in self.message.text.splitlines())
-        return max(lines, 1) * style.body.height + 2 * CARD_Y + style.header
+        text = self.message.text
+        lines = len(text) / per_line + text.count("\n") + 1
+        return lines * style.body.height + 2 * CARD_Y + style.header
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ class Laid:
         self.text = ""
         self._style = style
         self._lexers = lexers
-        self._blocks = Blocks(plain)
+        self._plain = plain
+        self._reader: Blocks | None = None
         self._fed = 0
         self._parts: list[Part] = []
         self._made = 0
@@ -72,6 +73,13 @@ class Laid:
         if found:
             self._made = 0
         return found
+
+    @property
+    def _blocks(self) -> Blocks:
+        """Made when it is first needed: most messages of a long chat are never looked at."""
+        if self._reader is None:
+            self._reader = Blocks(self._plain)
+        return self._reader
 
     @property
     def head_height(self) -> int:

@@ -187,8 +187,6 @@ class ChatPage(Page):
         self._show_path()
         if message_id:
             self.view.show_message(message_id)
-        elif self.view.isVisible():
-            self.view.to_end()
         if "prompt" in self._popovers:
             panel = self._popovers["prompt"].content
             assert isinstance(panel, PromptPanel)

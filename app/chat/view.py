@@ -87,11 +87,12 @@ class MessageView(QAbstractScrollArea):
         heights = dict(zip(known, self._column.heights, strict=True))
         same = bool(messages) and bool(known) and messages[0].id in known
         self._entries = []
+        width = self._width()
         for message in messages:
             entry = known.get(message.id)
             if entry is None:
                 entry = Entry(message, self._styles, self._lexers)
-                entry.set_width(self._width())
+                entry.set_width(width)
             self._entries.append(entry)
         self.selection.clear()
         self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
