@@ -155,22 +155,19 @@ class ChatTemplate:
         kwargs: Mapping[str, Any],
     ) -> str:  # fmt: skip
         variables = {
-            "documents": None, **self._special, **kwargs, "messages": messages, "tools": tools,
+            "documents": None, **self._special, **kwargs, "tools": tools or None,
             "add_generation_prompt": prompt,
         }  # fmt: skip
-        try:
-            return template.render(variables, self._now)
-        except (LimitReached, Refused, SecurityError, TemplateError) as error:
-            raise _told(error) from error
-        except Exception as error:
-            # Some templates take arguments of earlier calls as text, others as a mapping.
-            if any(message.get("tool_calls") for message in messages):
-                variables["messages"] = [_arguments_as_text(message) for message in messages]
-                try:
-                    return template.render(variables, self._now)
-                except Exception:
-                    pass
-            raise _told(error) from error
+        failure: Exception | None = None
+        for form in _forms(messages):
+            try:
+                return template.render({**variables, "messages": form}, self._now)
+            except (LimitReached, Refused, SecurityError, TemplateError) as error:
+                raise _told(failure or error) from error
+            except Exception as error:
+                failure = failure or error
+        assert failure is not None
+        raise _told(failure) from failure
 
 
 class _Template:
@@ -288,7 +285,17 @@ def _call_with_mapping(call: Any, n: int) -> Any:
     return {**call, "arguments": parsed}
 
 
-def _arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
+def _forms(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """`messages` in the forms that templates take: as they are, without None, with arguments as text."""
+    yield messages
+    if any(message.get("content") is None for message in messages):
+        messages = [{**m, "content": ""} if m.get("content") is None else m for m in messages]
+        yield messages
+    if any(message.get("tool_calls") for message in messages):
+        yield [_with_arguments_as_text(message) for message in messages]
+
+
+def _with_arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
     def as_text(call: Any) -> Any:
         if isinstance(call.get("function"), Mapping):
             return {**call, "function": as_text(call["function"])}
