@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QPoint, QSize, Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
 
+from app.models.opener import opener_of
 from app.page import Services
 from app.theme import theme
 from app.widgets import IconButton, gigabytes, label
@@ -129,9 +129,8 @@ class ChatHeader(QFrame):
 
     def load(self, path: Path) -> None:
         """Load a model the way that every page does."""
-        opener: Any = getattr(self._services.library, "opener", None)
-        if opener is not None:
-            opener.open(path)
+        if self._services.library is not None:
+            opener_of(self._services).open(path)
         else:
             self._services.controller.load(path)
 

@@ -37,6 +37,8 @@ from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
+from app.models.loading import LoadPanel
+from app.models.opener import opener_of
 from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Banner, Note
@@ -89,11 +91,8 @@ class ChatPage(Page):
         centre = QVBoxLayout()
         centre.setSpacing(0)
         centre.addWidget(self.header)
-        opener = getattr(self.services.library, "opener", None)
-        if opener is not None:
-            from app.models.loading import LoadPanel
-
-            centre.addWidget(LoadPanel(self.services, opener))
+        if self.services.library is not None:
+            centre.addWidget(LoadPanel(self.services, opener_of(self.services)))
         centre.addLayout(self._notes)
         centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)
