@@ -119,22 +119,22 @@ class ChatTemplate:
         """
         template = self._choose(tools)
         plain = _plain_messages(messages, template.typed)
-        shield, escaped = _unused_character([plain, tools, kwargs], template.escapes)
         keep = frozenset(t for t in template.searched if self._is_harmless(t))
+        try:
+            shield, escaped = _unused_character([plain, tools, kwargs], template.escapes)
 
-        def guard(text: str, keep: frozenset[str] = frozenset()) -> str:
-            return self._tokenizer.control_markers.break_up(text, shield, keep)
+            def guard(text: str, keep: frozenset[str] = frozenset()) -> str:
+                return self._tokenizer.control_markers.break_up(text, shield, keep)
 
-        # A template looks for markers such as </think> in the model's own earlier answers.
-        own = functools.partial(guard, keep=keep)
-        guarded = [_map_text(m, own if m["role"] == "assistant" else guard) for m in plain]
-        text = self._run(
-            template,
-            guarded,
-            _map_text(tools, guard),
-            add_generation_prompt,
-            _map_text(kwargs, guard),
-        )
+            # A template looks for markers such as </think> in the model's own earlier answers.
+            own = functools.partial(guard, keep=keep)
+            guarded = [_map_text(m, own if m["role"] == "assistant" else guard) for m in plain]
+            tools, kwargs = _map_text(tools, guard), _map_text(kwargs, guard)
+        except RecursionError as error:
+            raise BadRequest(
+                "The messages or tools are nested too deeply; flatten them."
+            ) from error
+        text = self._run(template, guarded, tools, add_generation_prompt, kwargs)
         if escaped:
             text = text.replace(escaped, shield)
         ids = self._tokenizer.encode(text, special=True, shield=shield)
@@ -198,7 +198,7 @@ class _Template:
         if self._code is None:
             raise TemplateError(f"The chat template is not valid: {self.problem}. {_ANOTHER}")
         n_messages = len(variables["messages"])
-        size = Allowance(0, 10**12).weigh([v for v in variables.values() if v is not None])
+        size = Allowance(0, 10**9).weigh([v for v in variables.values() if v is not None])
         allowance = Allowance(
             _ROUNDS + _ROUNDS_PER_MESSAGE * n_messages,
             _SIZE + size * (_SIZE_PER_CHARACTER + 2 * n_messages),

@@ -391,3 +391,11 @@ def test_harmless_messages_give_the_ids_of_the_rendered_text(name: str) -> None:
         {"role": "user", "content": "naïve\n 😀"},
     ]
     assert template.encode(messages) == model.encode(template.render(messages), special=True)
+
+
+def test_messages_nested_too_deeply_are_refused() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        make("{{ messages[0].text }}").encode([{"role": "user", "content": deep}])
