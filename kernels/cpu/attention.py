@@ -8,9 +8,10 @@ chunks of `CHUNK`, whatever else is in the step, so its result never depends on 
 from __future__ import annotations
 
 from kernels.cpu.instructions import rows
-from kernels.cpu.layout import SPAN_ROWS, SPLIT_ROWS, Head
+from kernels.cpu.layout import SPAN_ROWS, Head
 from kernels.cpu.layout import Attention as Of
 from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32
+from kernels.cpu.products import CODED_BLOCK
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
 
 
@@ -132,65 +133,80 @@ def _span(header: int, span: int) -> tuple[int, int, int]:
 
 
 @compiled
+def _deliver(p: int, m: int, head: int, total: int) -> None:
+    """Write one head's result, in both forms where heads are whole coded blocks."""
+    dim = field(p, Of.DIM)
+    to = field(p, Of.OUT) + m * field(p, Of.OUT_STRIDE) + 4 * dim * head
+    call(field(p, Of.DIVIDE), (total, to, dim))
+    coded = field(p, Of.CODED)
+    if coded and dim % 32 == 0:
+        coded += m * field(p, Of.CODED_STRIDE) + dim // 32 * head * CODED_BLOCK
+        call(field(p, Of.CODE), (to, coded, dim))
+
+
+@compiled
 def attend(header: int, a: int, tid: int, scratch: int) -> None:
-    """Softmax and weighted values of this thread's spans, key/value heads and chunks."""
+    """Softmax and weighted values of this thread's spans and key/value heads.
+
+    In a split step the threads share out chunks too, and `finish` puts them together.
+    """
     p = load64(a)
     heads, kv_heads, dim = field(p, Of.HEADS), field(p, Of.KV_HEADS), field(p, Of.DIM)
     merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
     threads = field(header, Head.THREADS)
     group = heads // kv_heads
     state_bytes = 4 * (STATE + dim)
-    split = field(header, Head.M) <= SPLIT_ROWS
-    chunk = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
+    split = field(header, Head.SPLIT)
+    n_most = SPAN_ROWS * group
+    chunk = scratch + 4 * (PAGE + dim) * n_most
+    totals = chunk + state_bytes * n_most
     item = 0
     for span in range(field(header, Head.N_SPANS)):
         row, n_rows, n_pages = _span(header, span)
+        n = n_rows * group
         for kv in range(kv_heads):
-            if not split and item % threads != tid:
-                item += 1
-                continue
             item += 1
+            if not split and item % threads != tid:
+                continue
+            first = row * heads + kv * group
             if not split:
-                for r in range(n_rows):
-                    for g in range(group):
-                        to = parts + ((row + r) * heads + kv * group + g) * state_bytes
-                        clear(to, state_bytes)
-                        store32(to, 0xFF800000)
+                clear(totals, n * state_bytes)
+                for i in range(n):
+                    store32(totals + i * state_bytes, 0xFF800000)
             for slot in range((n_pages + CHUNK - 1) // CHUNK):
                 if split and (item + slot) % threads != tid:
                     continue
                 end = min(n_pages, CHUNK * (slot + 1))
                 _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
-                for r in range(n_rows):
-                    for g in range(group):
-                        part = chunk + (r * group + g) * state_bytes
-                        index = (row + r) * heads + kv * group + g
-                        if split:
-                            copy(parts + (index * slots + slot) * state_bytes, part, state_bytes)
-                        else:
-                            call(merge, (parts + index * state_bytes, part, dim))
+                for i in range(n):
+                    part = chunk + i * state_bytes
+                    if split:
+                        index = first + i // group * heads + i % group
+                        copy(parts + (index * slots + slot) * state_bytes, part, state_bytes)
+                    else:
+                        call(merge, (totals + i * state_bytes, part, dim))
+            if not split:
+                for i in range(n):
+                    _deliver(p, row + i // group, kv * group + i % group, totals + i * state_bytes)
 
 
 @compiled
 def finish(header: int, a: int, first: int, last: int, scratch: int) -> None:
-    """Merge chunks, divide by the sums and write rows [first, last)."""
+    """Put the chunks of rows [first, last) together, and code rows whose heads are not whole blocks."""
     p = load64(a)
     heads, dim = field(p, Of.HEADS), field(p, Of.DIM)
     merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
-    divide, out, out_stride = field(p, Of.DIVIDE), field(p, Of.OUT), field(p, Of.OUT_STRIDE)
-    code, coded, coded_stride = field(p, Of.CODE), field(p, Of.CODED), field(p, Of.CODED_STRIDE)
     state_bytes = 4 * (STATE + dim)
-    split = field(header, Head.M) <= SPLIT_ROWS
     for m in range(first, last):
-        n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1
-        for head in range(heads):
-            index = m * heads + head
-            total = parts + index * state_bytes
-            if split:
-                total = scratch
-                copy(total, parts + index * slots * state_bytes, state_bytes)
+        if field(header, Head.SPLIT):
+            n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1
+            for head in range(heads):
+                chunks = parts + (m * heads + head) * slots * state_bytes
+                copy(scratch, chunks, state_bytes)
                 for slot in range(1, n_slots):
-                    call(merge, (total, parts + (index * slots + slot) * state_bytes, dim))
-            call(divide, (total, out + m * out_stride + 4 * dim * head, dim))
-        if coded:
-            call(code, (out + m * out_stride, coded + m * coded_stride, heads * dim))
+                    call(merge, (scratch, chunks + slot * state_bytes, dim))
+                _deliver(p, m, head, scratch)
+        if field(p, Of.CODED) and dim % 32:
+            row = field(p, Of.OUT) + m * field(p, Of.OUT_STRIDE)
+            coded = field(p, Of.CODED) + m * field(p, Of.CODED_STRIDE)
+            call(field(p, Of.CODE), (row, coded, heads * dim))

@@ -1,12 +1,15 @@
 """Instructions on rows and on weights, as shares of one thread.
 
-Operands are 64-bit integers from address `a` on; each function names them in order.
+Operands are 64-bit integers from address `a` on; each function names them in order. A *private* buffer has
+a copy for each thread, in the row of its number, while the step has one row: computing a row again is
+quicker than waiting for it.
 """
 
 from __future__ import annotations
 
-from kernels.cpu.layout import Head
+from kernels.cpu.layout import GATED_ROWS, Head
 from kernels.cpu.machine import call, compiled, copy, field, load32, load64
+from kernels.cpu.products import CODED_BLOCK
 
 
 @compiled
@@ -41,10 +44,17 @@ def rows(
 
 
 @compiled
+def own(header: int, tid: int, private: int) -> int:
+    """The row that stands for row 0 of a buffer."""
+    return tid if private and field(header, Head.M) == 1 else 0
+
+
+@compiled
 def linear(header: int, a: int, tid: int, scratch: int) -> None:
     """x @ w.T: this thread's panels (or rows, where panels are few)."""
-    # a: kernels, x, x stride, w, panel stride, k, n, y, y stride, to the logits?
+    # a: kernels, x, x stride, w, panel stride, k, n, y, y stride, to the logits?, x private?
     kernels, x, x_stride, w = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
+    x += own(header, tid, field(a, 10)) * x_stride
     panel_stride, k, n = field(a, 4), field(a, 5), field(a, 6)
     y, y_stride = field(a, 7), field(a, 8)
     n_rows = field(header, Head.M)
@@ -85,11 +95,52 @@ def linear(header: int, a: int, tid: int, scratch: int) -> None:
 
 
 @compiled
-def embed(header: int, a: int, first: int, last: int, scratch: int) -> None:
+def gated(header: int, a: int, tid: int, scratch: int) -> None:
+    """silu(x @ gate.T) * (x @ up.T): this thread's columns, 32 by 32, never written in between."""
+    # a: kernels, x, x stride, gate, up, panel stride, k, n, pairs of panels at once, swiglu kernel, out,
+    #    out stride, coded, coded stride, x private?
+    kernels, x, x_stride, gate, up = (
+        field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
+    )  # fmt: skip
+    panel_stride, k, n, group, combine = (
+        field(a, 5), field(a, 6), field(a, 7), field(a, 8), field(a, 9),
+    )  # fmt: skip
+    out, out_stride, coded, coded_stride = (
+        field(a, 10), field(a, 11), field(a, 12), field(a, 13),
+    )  # fmt: skip
+    x += own(header, tid, field(a, 14)) * x_stride
+    n_rows, threads = field(header, Head.M), field(header, Head.THREADS)
+    n_panels = (n + 15) // 16
+    n_pairs = (n + 31) // 32
+    pair, end = n_pairs * tid // threads, n_pairs * (tid + 1) // threads
+    while pair < end:
+        count = min(group, end - pair)
+        width = min(32 * count, n - 32 * pair)
+        panels = min(2 * count, n_panels - 2 * pair)
+        stride = 2 * 4 * 32 * count
+        for row in range(0, n_rows, GATED_ROWS):
+            size = min(GATED_ROWS, n_rows - row)
+            for part in range(2):
+                rows(
+                    kernels, x + row * x_stride, x_stride, size,
+                    (up if part else gate) + 2 * pair * panel_stride, panels, k,
+                    scratch + part * 128 * count, stride, panel_stride,
+                )  # fmt: skip
+            for r in range(size):
+                at = scratch + r * stride
+                to = out + (row + r) * out_stride + 128 * pair if out else 0
+                code_to = coded + (row + r) * coded_stride + CODED_BLOCK * pair if coded else 0
+                call(combine, (at, at + 128 * count, to, code_to, width))
+        pair += count
+
+
+@compiled
+def embed(header: int, a: int, tid: int, first: int, last: int, scratch: int) -> None:
     """Rows of the token table."""
     # a: unpack kernel, w, panel stride, k argument, n, x, x stride
     kernel, w, panel_stride, k = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
     n, x, x_stride = field(a, 4), field(a, 5), field(a, 6)
+    x += own(header, tid, 1) * x_stride
     for m in range(first, last):
         token = load32(field(header, Head.TOKENS) + 4 * m)
         call(kernel, (w + token // 16 * panel_stride, k, scratch))
@@ -99,14 +150,20 @@ def embed(header: int, a: int, first: int, last: int, scratch: int) -> None:
 
 
 @compiled
-def norm(a: int, first: int, last: int) -> None:
+def norm(header: int, a: int, tid: int, first: int, last: int) -> None:
     """RMSNorm of rows."""
-    # a: kernel, x, x stride, y, y stride, w, out, out stride, coded, coded stride, n, eps
+    # a: kernel, x, x stride, y, y stride, w, out, out stride, coded, coded stride, n, eps, x private?,
+    #    y private?
     kernel, x, x_stride, y, y_stride = (
         field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
     )  # fmt: skip
     w, out, out_stride = field(a, 5), field(a, 6), field(a, 7)
     coded, coded_stride, n, eps = field(a, 8), field(a, 9), field(a, 10), field(a, 11)
+    copy_of = own(header, tid, field(a, 12))
+    x += copy_of * x_stride
+    out += copy_of * out_stride
+    coded += copy_of * coded_stride
+    y += own(header, tid, field(a, 13)) * y_stride
     for m in range(first, last):
         call(
             kernel,
@@ -134,22 +191,26 @@ def swiglu(a: int, first: int, last: int) -> None:
 
 
 @compiled
-def gather(header: int, a: int, first: int, last: int) -> None:
+def gather(header: int, a: int, tid: int, first: int, last: int) -> None:
     """Copy the rows whose logits are wanted."""
-    # a: x, x stride, to, to stride, bytes
+    # a: x, x stride, to, to stride, bytes, x private?
     x, x_stride, to, to_stride, n = (
         field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
     )  # fmt: skip
+    x += own(header, tid, field(a, 5)) * x_stride
     for r in range(first, last):
         m = load32(field(header, Head.LOGIT_ROWS) + 4 * r)
         copy(to + r * to_stride, x + m * x_stride, n)
 
 
 @compiled
-def code(a: int, first: int, last: int) -> None:
+def code(header: int, a: int, tid: int, first: int, last: int) -> None:
     """Code rows as int8."""
-    # a: kernel, x, x stride, coded, coded stride, n
+    # a: kernel, x, x stride, coded, coded stride, n, private?
     kernel, x, x_stride, coded = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
     coded_stride, n = field(a, 4), field(a, 5)
+    copy_of = own(header, tid, field(a, 6))
+    x += copy_of * x_stride
+    coded += copy_of * coded_stride
     for m in range(first, last):
         call(kernel, (x + m * x_stride, coded + m * coded_stride, n))

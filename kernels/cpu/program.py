@@ -8,7 +8,7 @@ instruction and meet at a barrier after it; no result depends on the shares.
 from __future__ import annotations
 
 from kernels.cpu import attention, instructions
-from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, WIDTH, Head, Op
+from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
 from kernels.cpu.machine import (
     atomic_add,
     atomic_load,
@@ -21,7 +21,7 @@ from kernels.cpu.machine import (
     pause,
     store64,
 )
-from kernels.cpu.rowwise import PAGE
+from kernels.cpu.rowwise import CHUNK, PAGE
 
 # ---- waiting -----------------------------------------------------------------------------------
 
@@ -56,17 +56,24 @@ def _execute(header: int, tid: int) -> None:
     threads = field(header, Head.THREADS)
     program = field(header, Head.PROGRAM)
     scratch = field(header, Head.SCRATCH) + tid * field(header, Head.SCRATCH_STRIDE)
+    m, split = field(header, Head.M), field(header, Head.SPLIT)
     meetings = 0
     for i in range(field(header, Head.BEGIN), field(header, Head.END)):
         at = program + 8 * WIDTH * i
-        op = load64(at)
+        op, meet = load64(at), load64(at + 8)
         a = at + 16
-        n_rows = field(header, Head.R) if op == Op.GATHER else field(header, Head.M)
+        n_rows = field(header, Head.R) if op == Op.GATHER else m
         first, last = n_rows * tid // threads, n_rows * (tid + 1) // threads
+        if m == 1 and (meet == Meet.ROWS or meet == Meet.COPIES):
+            first, last = 0, 1
+        if (m == 1 and meet == Meet.ROWS) or (not split and meet == Meet.SPLIT):
+            meet = 0
         if op == Op.LINEAR:
             instructions.linear(header, a, tid, scratch)
+        elif op == Op.GATED:
+            instructions.gated(header, a, tid, scratch)
         elif op == Op.NORM:
-            instructions.norm(a, first, last)
+            instructions.norm(header, a, tid, first, last)
         elif op == Op.SWIGLU:
             instructions.swiglu(a, first, last)
         elif op == Op.PLACE:
@@ -76,12 +83,12 @@ def _execute(header: int, tid: int) -> None:
         elif op == Op.FINISH:
             attention.finish(header, a, first, last, scratch)
         elif op == Op.EMBED:
-            instructions.embed(header, a, first, last, scratch)
+            instructions.embed(header, a, tid, first, last, scratch)
         elif op == Op.GATHER:
-            instructions.gather(header, a, first, last)
+            instructions.gather(header, a, tid, first, last)
         elif op == Op.CODE:
-            instructions.code(a, first, last)
-        if load64(at + 8):
+            instructions.code(header, a, tid, first, last)
+        if meet:
             meetings = _meet(header, meetings)
     _meet(header, meetings)
 
@@ -94,7 +101,7 @@ def _find_spans(header: int) -> bool:
     tokens = field(header, Head.TOKENS)
     sequences, positions = field(header, Head.SEQUENCE), field(header, Head.POSITIONS)
     capacity = PAGE * field(header, Head.TABLE_STRIDE)
-    count = 0
+    count, longest = 0, 0
     m = 0
     while m < n_rows:
         n, last = 0, 0
@@ -113,9 +120,11 @@ def _find_spans(header: int) -> bool:
         store64(spans + 24 * count, m)
         store64(spans + 24 * count + 8, n)
         store64(spans + 24 * count + 16, last // PAGE + 1)
+        longest = max(longest, last // PAGE + 1)
         count += 1
         m += n
     store64(header + 8 * Head.N_SPANS, count)
+    store64(header + 8 * Head.SPLIT, int(n_rows <= SPLIT_ROWS and longest > CHUNK))
     for r in range(field(header, Head.R)):
         if not 0 <= load32(field(header, Head.LOGIT_ROWS) + 4 * r) < n_rows:
             return False
