@@ -13,7 +13,7 @@ class Collector(QObject):
     """Takes collection over from Python, which runs it in whatever thread happens to allocate.
 
     A cycle that holds a widget would then be taken apart on the engine's thread, and Qt crashes.
-    Make one in the GUI thread, before the other threads begin; `end` gives the work back.
+    Make one in the GUI thread once the QApplication is there; `end` gives the work back.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -37,6 +37,10 @@ class Collector(QObject):
     def settle(self) -> None:
         """Leave what exists now out of later collections: imports and the window stay to the end."""
         gc.collect()
+        gc.freeze()
+
+    def keep(self) -> None:
+        """The same without looking for garbage first: after a load, which imports much, in no time."""
         gc.freeze()
 
     def end(self) -> None:

@@ -202,8 +202,11 @@ class Application(QObject):
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
-        if model is not None:
-            self.settings.update(last_model=str(model.path))
+        if model is None:
+            return
+        self.settings.update(last_model=str(model.path))
+        if self._garbage is not None:
+            self._garbage.keep()
 
     @Slot(str)
     def _on_save_failed(self, why: str) -> None:
@@ -296,8 +299,8 @@ def main(argv: Sequence[str]) -> int:
     """Open the window, or hand `argv` (model files, `--demo`) to the one that is open."""
     wanted = parse(argv)
     watch = Watch()
-    garbage = Collector()
     app = make_application(argv)
+    garbage = Collector()
     instance = Instance()
     if not instance.claim(asdict(wanted)):
         return 0

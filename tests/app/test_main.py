@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -238,5 +239,7 @@ def test_the_real_process_starts_and_ends_on_a_signal(qtbot: QtBot, tmp_path: Pa
     finally:
         process.kill()
         _, errors = process.communicate()
-    assert "ERROR" not in log() and "CRITICAL" not in log(), (log(), errors)
+    # The screenless plugin cannot raise windows, and says so.
+    own = [line for line in log().splitlines() if "This plugin does not support" not in line]
+    assert not [x for x in own if re.search("ERROR|CRITICAL|WARNING .* qt:", x)], (log(), errors)
     assert fault_file().read_text(encoding="utf-8") == ""
