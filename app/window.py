@@ -201,7 +201,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(central)
-        self.toast = Toast(self)
+        self.toast = Toast(self, self.content)
         self.ring = FocusRing(self)
 
     def changeEvent(self, event: QEvent) -> None:
