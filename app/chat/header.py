@@ -59,7 +59,6 @@ class ChatHeader(QFrame):
         super().__init__(parent)
         self._services = services
         self.setProperty("kind", "header")
-        self.setFixedHeight(theme().size("header"))
         self.chats = IconButton("chat", self.tr("Show or hide the list of chats"))
         self.chats.hide()
         self.picker = ModelButton()

@@ -31,6 +31,7 @@ from app.chat.popover import Popover
 from app.chat.prompt_panel import PromptPanel
 from app.chat.row import SPOKEN_LENGTH
 from app.chat.sampling_panel import SamplingPanel
+from app.chat.search import terms_of
 from app.chat.session import ChatSession
 from app.chat.thinking import split_thinking
 from app.chat.tokens import TokenCounter
@@ -74,6 +75,7 @@ class ChatPage(Page):
         self._connect()
         if self.session.last_problem is not None:
             self._on_problem(self.session.last_problem)
+        self._fit()
         self._on_opened(self.session.chat, "")
 
     def _build(self) -> None:
@@ -87,7 +89,6 @@ class ChatPage(Page):
         box.addStretch(1)
         box.addWidget(self.composer, 1000)
         box.addStretch(1)
-        self.composer.setMaximumWidth(theme().size("measure"))
         centre = QVBoxLayout()
         centre.setSpacing(0)
         centre.addWidget(self.header)
@@ -116,6 +117,7 @@ class ChatPage(Page):
         self.empty.chosen.connect(self._on_starter)
         self.list.left.connect(self.focus_first)
         self.list.export_wanted.connect(self.export)
+        theme().changed.connect(self._fit)
         composer.sent.connect(self._on_sent)
         composer.stopped.connect(session.stop)
         composer.edit_last_wanted.connect(self.edit_last)
@@ -172,6 +174,13 @@ class ChatPage(Page):
             self.list.setVisible(not now)
 
     @Slot()
+    def _fit(self) -> None:
+        """Take the theme's sizes, which follow the text size."""
+        self.composer.setMaximumWidth(theme().size("measure"))
+        for head in (self.header, self.list.head):
+            head.setFixedHeight(theme().size("header"))
+
+    @Slot()
     def _on_chats(self) -> None:
         self.list.setVisible(self.list.isHidden())
 
@@ -186,11 +195,18 @@ class ChatPage(Page):
         self._show_path()
         if message_id:
             self.view.show_message(message_id)
+            self._mark_found(message_id)
         if "prompt" in self._popovers:
             panel = self._popovers["prompt"].content
             assert isinstance(panel, PromptPanel)
             panel.refresh()
         self._update_mode()
+
+    def _mark_found(self, message_id: str) -> None:
+        """Select the word that the search over all chats found in a message."""
+        rows = self.view.selection.rows
+        if message_id in rows and (terms := terms_of(self.list.query)):
+            self.find_bar.mark(rows[message_id], terms[0])
 
     @Slot(str)
     def _on_path(self, chat_id: str) -> None:
@@ -310,6 +326,9 @@ class ChatPage(Page):
         elif action.startswith("code:"):
             self._copy(self.view.code(message_id, int(action.removeprefix("code:"))))
         elif action in ("regenerate", "retry"):
+            if self.session.generation(message.chat) is not None:
+                self.services.toast(self.tr("An answer is being written. Stop it first."))
+                return
             self.session.regenerate(message_id)
             self.view.to_end()
         elif action == "edit":

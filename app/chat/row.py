@@ -88,6 +88,7 @@ class MessageRow(QWidget):
         """Show another entry, or none."""
         self.entry = entry
         self._hover = False
+        self.setAccessibleName("")
         if entry is None:
             self.hide()
 

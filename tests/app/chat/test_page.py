@@ -26,6 +26,7 @@ from app.chat.row import MessageRow
 from app.chat.tree import State
 from app.chat.view import MessageView
 from app.page import Services
+from app.theme import theme
 from engine.errors import ContextOverflow
 from tests.app.chat.conftest import settle
 from tests.app.fake_engine import FakeEngine
@@ -121,6 +122,29 @@ def test_versions_are_stepped_through(
     assert page.session.chat.path()[-1] is second
 
 
+def test_one_answer_at_a_time_in_a_chat(
+    qtbot: QtBot, page: ChatPage, ask: Ask, services: Any, engine: FakeEngine
+) -> None:
+    first = ask("question")
+    engine.answer, engine.token_s = "word " * 5000, 0.005
+    page.composer.set_text("another")
+    page.composer._send.click()
+    page.do("regenerate", first.id)
+    assert "Stop it first" in services.said[-1]
+    assert len(page.session.chat.siblings(first.id)) == 1
+    page.session.stop()
+    settle(qtbot, page.session)
+
+
+def test_text_size_reaches_everything(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
+    ask("question")
+    widths = page.composer.maximumWidth(), page.header.height()
+    theme().apply(text_size=150)
+    assert page.composer.maximumWidth() > widths[0]
+    assert page.header.height() > widths[1]
+    theme().apply(text_size=100)
+
+
 def test_up_in_the_empty_box_edits_the_last_message(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
     ask("qestion")
     editor = page.composer.editor
@@ -203,6 +227,7 @@ def test_list_groups_search_rename_delete_undo(
     page.new_chat()
     page.list.view.chosen.emit(row.chat, row.message)
     qtbot.waitUntil(lambda: page.session.chat.info.id == row.chat)
+    assert page.view.pointer.text() == "사용량"
     page.list.search.setText("nothing like it")
     qtbot.waitUntil(lambda: len(titles(page)) == 1)
     page.list.search.clear()
