@@ -305,7 +305,7 @@ class MessageView(QAbstractScrollArea):
         value = self.verticalScrollBar().value()
         width = round(self._width())
         # By the whole width, so that the column stands above the message box, bar or no bar.
-        left = (self.width() - width) // 2
+        left = (self.width() - width + 1) // 2
         for i in visible:
             entry = self._entries[i]
             row = self._rows.get(entry.message.id)
