@@ -6,7 +6,7 @@
 #include "activation.cuh"
 #include "product.cuh"
 
-// `y.count` is 0 where nothing is to be added. `squares` (M, superblocks).
+// Where nothing is to be added `y.count` is 0 and y.y is x. `squares` (M, superblocks).
 extern "C" __global__ void __launch_bounds__(128)
 add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
          Activation out) {
@@ -23,17 +23,21 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
   }
   wait_for_previous();
   float v[8] = {}, sum = 0;
-  const float factor = y.count ? factor_of(y, m) : 0;
+  const float y_squares = read_squares(y, m);
+  float4 *at = (float4*)(x + (size_t)m * columns + column), a = {}, b = {};
+  if (inside) a = at[0], b = at[1];
+  add_up(addends, v);
+  const float factor = y.count ? factor_of(y, y_squares) : 0;
   if (inside) {
-    float4* at = (float4*)(x + (size_t)m * columns + column);
-    const float4 a = at[0], b = at[1];
-    if (y.count) add_up(addends, v);
     v[0] = a.x + factor * v[0], v[1] = a.y + factor * v[1], v[2] = a.z + factor * v[2], v[3] = a.w + factor * v[3];
     v[4] = b.x + factor * v[4], v[5] = b.y + factor * v[5], v[6] = b.z + factor * v[6], v[7] = b.w + factor * v[7];
     if (y.count) {
       at[0] = make_float4(v[0], v[1], v[2], v[3]);
       at[1] = make_float4(v[4], v[5], v[6], v[7]);
     }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = 0;
   }
 #pragma unroll
   for (int j = 0; j < 8; j++) {

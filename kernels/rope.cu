@@ -53,18 +53,20 @@ rope_store(Product qkv, const int* __restrict__ positions, const int* __restrict
   wait_for_previous();
   if (!is_query && position < 0) return;
 
-  const float input = factor_of(qkv, m);
-  float square = 0;
+  const float squares = read_squares(qkv, m);
+  float value[TURNS][4] = {}, square = 0;
+#pragma unroll
+  for (int i = 0; i < TURNS; i++) add_up(addends[i], value[i]);
+  const float input = factor_of(qkv, squares);
 #pragma unroll
   for (int i = 0; i < TURNS; i++) {
-    const int d = 128 * i + 4 * lane;
-    if (d >= HEAD_DIM) break;
-    float v[4];
-    add_up(addends[i], v);
 #pragma unroll
-    for (int j = 0; j < 4; j++) v[j] *= input;
-    *(float4*)(head + d) = make_float4(v[0], v[1], v[2], v[3]);
-    square += v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + v[3] * v[3];
+    for (int j = 0; j < 4; j++) {
+      value[i][j] *= input;
+      if (128 * i + 4 * lane < HEAD_DIM) square += value[i][j] * value[i][j];
+    }
+    const int d = 128 * i + 4 * lane;
+    if (d < HEAD_DIM) *(float4*)(head + d) = make_float4(value[i][0], value[i][1], value[i][2], value[i][3]);
   }
 #pragma unroll
   for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);

@@ -14,16 +14,15 @@ extern "C" __global__ void __launch_bounds__(128) swiglu(Product gate_up, int co
   wait_for_previous();
   if (256 * superblock >= columns) return;
   float h[8] = {};
-  const float factor = factor_of(gate_up, m);
-  if (inside) {
-    float up[8];
-    add_up(of_gate, h);
-    add_up(of_up, up);
+  const float squares = read_squares(gate_up, m);
+  float up[8];
+  add_up(of_gate, h);
+  add_up(of_up, up);
+  const float factor = factor_of(gate_up, squares);
 #pragma unroll
-    for (int j = 0; j < 8; j++) {
-      const float gate = factor * h[j];
-      h[j] = gate / (1 + __expf(-gate)) * (factor * up[j]);
-    }
+  for (int j = 0; j < 8; j++) {
+    const float gate = factor * h[j];
+    h[j] = inside ? gate / (1 + __expf(-gate)) * (factor * up[j]) : 0;
   }
   write_activation(out, m, superblock, h);
 }

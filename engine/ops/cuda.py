@@ -190,9 +190,10 @@ class CudaOps:
         kernel = self._card.kernel(Variant("norm.cu"), "add_norm")
 
         def launch(p: Pass) -> None:
+            added = self._product(y, p) if y else Product(x.at("32"), x.width)
             args = (
-                Pointer(x.at("32")), self._product(y, p) if y else Product(), Pointer(weight.address),
-                Int(x.width), Pointer(h.at("squares")), self._output(h, p),
+                Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
+                Pointer(h.at("squares")), self._output(h, p),
             )  # fmt: skip
             self._launch_rows(kernel, h.width, p.rows, args)
 
@@ -318,7 +319,7 @@ class CudaOps:
             self._launch_rows(gather, h.width, p.wanted, args)
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there)
-            self._launch(collect, (-(-output.rows // 256), p.wanted, 1), 256, args)
+            self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
 
         self._head = self._add(launch, h, rows, y)
 

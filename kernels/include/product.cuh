@@ -72,12 +72,18 @@ DEVICE float add_up(const Addends& a) {
   return sum;
 }
 
-// The factor of row m that the norm left out; a whole warp asks.
-DEVICE float factor_of(const Product& p, int m) {
-  if (!p.squares) return 1;
+// The factor of row m that the norm left out, in two steps, so that other loads can go out between them: each lane of a
+// warp reads its squares, then the warp adds them up.
+DEVICE float read_squares(const Product& p, int m) {
   float sum = 0;
-  for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+  if (p.squares)
+    for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+  return sum;
+}
+
+DEVICE float factor_of(const Product& p, float squares) {
+  if (!p.squares) return 1;
 #pragma unroll
-  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  return rsqrtf(sum / p.columns + p.eps);
+  for (int o = 16; o; o >>= 1) squares += __shfl_xor_sync(~0u, squares, o);
+  return rsqrtf(squares / p.columns + p.eps);
 }
