@@ -90,9 +90,11 @@ class MessageView(QAbstractScrollArea):
         width = self._width()
         for message in messages:
             entry = known.get(message.id)
-            if entry is None:
+            if entry is None or entry.message is not message:
                 entry = Entry(message, self._styles, self._lexers)
                 entry.set_width(width)
+            else:
+                entry.refresh()
             self._entries.append(entry)
         self.selection.clear()
         self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
@@ -102,6 +104,8 @@ class MessageView(QAbstractScrollArea):
             self._pinned = True
             self._current = ""
         self._column.fill(heights.get(e.message.id) or e.estimate() for e in self._entries)
+        for i in self._visible():
+            self._measure(i)
         self._fill()
 
     def set_shown(self, message_id: str, shown: Shown) -> None:

@@ -314,6 +314,28 @@ def test_failure_shows_the_error_and_a_way_on(qtbot: QtBot, view: MessageView) -
     view.grab()
 
 
+def test_another_message_of_the_same_id_is_shown(qtbot: QtBot, view: MessageView) -> None:
+    one = Message("c", None, Role.USER, "before", id="same")
+    view.set_messages([one])
+    view.set_messages([Message("c", None, Role.USER, "after", id="same")])
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    assert "after" in row.accessibleName()
+
+
+def test_a_retry_takes_the_error_away(qtbot: QtBot, view: MessageView) -> None:
+    message = Message("c", None, Role.ASSISTANT, state=State.FAILED, error="broken")
+    view.set_messages([message])
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    assert row._retry.isVisible()
+    message.error, message.state = "", State.WRITING
+    view.set_messages([message])
+    assert not row._retry.isVisible()
+    assert row.entry is not None
+    assert row.entry.error is None
+
+
 def test_progress_and_versions(qtbot: QtBot, view: MessageView) -> None:
     chat = Chat(ChatInfo())
     message = chat.add(Message(chat.info.id, None, Role.ASSISTANT, state=State.WRITING))
