@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.models.measuring import Measuring
 from app.models.task import OnProgress, Task, Work
@@ -211,9 +211,14 @@ class Opener(QObject):
 
 
 def opener_of(services: Services) -> Opener:
-    """The one opener of the application, made with the measuring of what it opens on first use."""
+    """The one opener of the application.
+
+    It is made on first use, which is when the first page is built; from then on what it opens is measured,
+    and the folders are looked through, so that every page has models to choose from.
+    """
     library: Library = services.library
     if library.opener is None:
         library.opener = Opener(services, library)
         Measuring(services.controller, library)
+        QTimer.singleShot(0, library, library.begin)
     return library.opener
