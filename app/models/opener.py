@@ -152,10 +152,13 @@ class Opener(QObject):
         title = translate("models", "{name} does not fit with {n} tokens of context").format(
             name=entry.name, n=f"{estimate.context:,}"
         )
-        why = translate("models", "It needs {need} and {free} can be used on {device}.").format(
+        why = translate(
+            "models", "It needs {need} and {free} can be used on {device}: {over} are missing."
+        ).format(
             need=gigabytes(estimate.total),
             free=gigabytes(estimate.available),
             device=estimate.device.name,
+            over=gigabytes(estimate.total - estimate.available),
         )
         details = f"{entry.path}\n{estimate.explanation}"
         self.failed_estimate = estimate

@@ -63,6 +63,10 @@
         <translation>{name} 불러오는 중</translation>
     </message>
     <message>
+        <source>Looking for models…</source>
+        <translation>모델을 찾는 중…</translation>
+    </message>
+    <message>
         <source>All models</source>
         <translation>모든 모델</translation>
     </message>
@@ -245,6 +249,10 @@
     <message>
         <source>{n} of {most} tokens</source>
         <translation>토큰 {n} / {most}</translation>
+    </message>
+    <message>
+        <source>An answer is being written. Stop it first.</source>
+        <translation>답변을 쓰는 중입니다. 먼저 중지하세요.</translation>
     </message>
     <message>
         <source>Copied</source>
@@ -1897,8 +1905,8 @@
         <translation>{name}은(는) 컨텍스트 토큰 {n}개로는 들어가지 않습니다</translation>
     </message>
     <message>
-        <source>It needs {need} and {free} can be used on {device}.</source>
-        <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다.</translation>
+        <source>It needs {need} and {free} can be used on {device}: {over} are missing.</source>
+        <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다. {over}이(가) 모자랍니다.</translation>
     </message>
     <message>
         <source>Load with {n} tokens</source>
