@@ -6,6 +6,7 @@ scale for each 32 values; `exact` multiplies dequantised weights by float32 acti
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import weakref
 from collections.abc import Callable, Iterator
@@ -81,9 +82,20 @@ class CpuOps:
 
     def upload(self, tensor: Tensor) -> Weight:
         fallback = "F16" if self._fast and self._target.f16 else "F32"
-        weight = pack(tensor, fallback, self._arena)
+        weight = pack(tensor, fallback, self._arena, self._interleave)
         self._weights.append(weight)
         return weight
+
+    def _interleave(
+        self, rows: NDArray[np.uint8], width: int, flip: int, to: NDArray[np.uint8]
+    ) -> None:
+        """See `kernels.cpu.formats.Interleave`; holds no lock of Python while it works."""
+        address = self._kernel(f"interleave_{width}", products.interleave, width)
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(address)
+        kernel(
+            rows.ctypes.data, rows.strides[0], rows.strides[1], len(to), rows.shape[1],
+            rows.shape[2] // width, to.ctypes.data, to.strides[0], to.strides[1], flip * 0x01010101,
+        )  # fmt: skip
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
         if limits.page_tokens != PAGE:

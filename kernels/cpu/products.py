@@ -319,3 +319,29 @@ def _load_dense(e: Emitter, kind: str, pointer: Value, offset: int) -> Value:
         return e.from_f16(bits)
     wide = e.b.zext(bits, vec(I32, lanes))
     return e.b.bitcast(e.b.shl(wide, e.const(wide.type, 16)), vec(F32, lanes))
+
+
+def interleave(name: str, width: int, target: Target) -> str:
+    """Kernel (rows, row stride, block stride, n_panels, n_blocks, n, to, panel stride, block stride, flip).
+
+    Of 16 rows, n pieces of `width` bytes of each block, so that a piece of every row lies side by side.
+    """
+    e = Emitter(name, 10, target)
+    b = e.b
+    rows, row_stride, block_stride, n_panels, n_blocks, n, to, panel_to, block_to, flip = e.arg
+    kind = {1: I8, 2: I16, 4: I32}[width]
+    bits = e.splat(b.trunc(flip, kind) if width < 4 else b.trunc(flip, I32))
+    source, target_at = e.pointer(rows), e.pointer(to)
+    with e.loop(n_panels) as panel, e.loop(n_blocks) as block:
+        at = b.add(
+            b.mul(panel.index, b.mul(row_stride, I64(PANEL))), b.mul(block.index, block_stride)
+        )
+        here = [e.move(source, b.add(at, b.mul(row_stride, I64(r)))) for r in range(PANEL)]
+        out = e.move(target_at, b.add(b.mul(panel.index, panel_to), b.mul(block.index, block_to)))
+        with e.loop(n) as piece:
+            offset = b.mul(piece.index, I64(width))
+            vector = e.const(vec(kind), 0)
+            for r, pointer in enumerate(here):
+                vector = b.insert_element(vector, e.load(kind, pointer, offset), I32(r))
+            e.store(b.xor(vector, bits), out, b.mul(piece.index, I64(PANEL * width)))
+    return e.finish()
