@@ -110,7 +110,6 @@ class Watch(QObject):
             )
         except OSError:
             self._handler = logging.StreamHandler()
-            self._handler.setLevel(logging.WARNING)
         self._handler.setFormatter(form)
         self._talk = logging.StreamHandler()
         self._talk.setLevel(logging.ERROR)

@@ -187,10 +187,10 @@ class Application(QObject):
         if self._watch.former:
             text = self.tr("Lucebox ended unexpectedly the last time. Your chats are saved.")
             banner("warn", text, details=self._watch.former)
-        if self._problem:
-            banner("warn", self._problem)
         if (why := _not_writable(paths.settings_file().parent)) is not None:
             self._on_save_failed(why)
+        elif self._problem:
+            banner("warn", self._problem)
 
     # Slots
 

@@ -219,6 +219,36 @@ def test_settings_reach_the_window_at_once(start: Started) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.timeout(120)
+def test_the_real_process_lives_without_any_folder_to_write_to(tmp_path: Path) -> None:
+    """H-GUI-02 for the super-user too, who may write everywhere: the folders are files."""
+    block = tmp_path / "file"
+    block.write_text("", encoding="utf-8")
+    names = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.main"],
+        cwd=ROOT,
+        env=os.environ | dict.fromkeys(names, str(block)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    talk = ""
+    try:
+        for line in process.stderr:
+            talk += line
+            if "The first page is built" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, talk
+    finally:
+        process.kill()
+        process.communicate()
+    assert "The first page is built" in talk
+    assert "Traceback" not in talk and "CRITICAL" not in talk, talk
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.timeout(120)
 def test_the_real_process_starts_and_ends_on_a_signal(qtbot: QtBot, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "app.main"], cwd=ROOT, env=os.environ.copy(), stderr=subprocess.PIPE
