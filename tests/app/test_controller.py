@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.controller import EngineController
 from app.report import ErrorReport
 from engine.config import EngineConfig, SamplingParams
-from engine.errors import EngineError
+from engine.errors import EngineError, OutOfMemory
 from engine.types import (
     Event,
     Failed,
@@ -138,6 +138,27 @@ def test_a_failed_load_keeps_the_former_model(qtbot: QtBot, controller: EngineCo
     assert "found 10 bytes" in report.why
     assert controller.state == "ready"
     assert controller.model is not None and controller.model.path == Path("a.gguf")
+
+
+def test_a_former_model_that_had_to_go_is_not_promised(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.load_error = OutOfMemory("Too large, and the former one did not come back.")
+    fake.load_error_drops_model = True
+    with qtbot.waitSignal(controller.load_failed, timeout=5000):
+        controller.load(Path("large.gguf"))
+    assert controller.model is None and controller.state == "failed"
+
+
+def test_a_load_after_an_unload_is_kept(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.unload_s = 0.2
+    controller.unload()
+    load(qtbot, controller, "b.gguf")
+    assert fake.status().model is not None and fake.status().model == controller.model
 
 
 def test_a_failed_first_load_is_a_state(qtbot: QtBot, controller: EngineController) -> None:
