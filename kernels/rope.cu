@@ -2,6 +2,7 @@
 //
 // Grid (n_heads + 2 n_kv_heads, M), one warp a head.
 // Queries become f16 [m][head][HEAD_DIM], times log2(e) / sqrt(HEAD_DIM). A row at position -1 pads a bucket: nothing is stored.
+// H200, 2026-11-29: 4.0 us for 48 heads of 128, by itself.
 #include "pages.cuh"
 #include "product.cuh"
 
@@ -12,7 +13,6 @@ rope_store(Product qkv, const int* __restrict__ positions, const int* __restrict
            const float* __restrict__ k_norm, float eps, const double* __restrict__ frequencies, int n_rot, int interleaved,
            float magnitude, int n_heads, int n_kv_heads, u16* __restrict__ queries, u16* __restrict__ keys,
            u16* __restrict__ values) {
-  let_next_start();
   __shared__ float head[HEAD_DIM];
   constexpr int TURNS = (HEAD_DIM + 127) / 128, PAIRS = (HEAD_DIM + 63) / 64;
   const int h = blockIdx.x, m = blockIdx.y, lane = threadIdx.x;
@@ -51,6 +51,7 @@ rope_store(Product qkv, const int* __restrict__ positions, const int* __restrict
     weight[j][1] = norm ? norm[second[j]] : 1;
   }
   wait_for_previous();
+  let_next_start();
   if (!is_query && position < 0) return;
 
   const float squares = read_squares(qkv, m);

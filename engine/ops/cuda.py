@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.config import Precision
 from engine.errors import UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
@@ -48,7 +49,8 @@ PAGE = 64
 class CudaOps:
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
-    `on_progress(done, total)` hears of kernels that must be compiled first.
+    Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
+    that must be compiled first.
     """
 
     shape: Shape
@@ -56,11 +58,13 @@ class CudaOps:
     def __init__(
         self,
         device: str = "cuda:0",
+        precision: Precision = Precision.FAST,
         cache: Path | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
         self._dependent = self._card.arch >= 90
+        self._short_form = F16 if precision is Precision.EXACT else INT8
         self._nodes: list[Node] = []
         self._head: Node | None = None
         self._buffers: list[Buffer] = []
@@ -95,12 +99,12 @@ class CudaOps:
 
         at = self._allocate("work", StepVariables.size(self._rows, limits))
         self._step = StepVariables(self._card, at, self._rows, limits, 16 // self._heads_in_tile)
-        pinned, self._logits_owner = self._card.pinned(4 * BUCKETS[-1] * shape.n_vocab)
-        self._logits = pinned.view(np.float32).reshape(BUCKETS[-1], shape.n_vocab)
+        pinned, self._logits_owner = self._card.pinned(4 * MOST_ROWS * shape.n_vocab)
+        self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
 
         heads, dim = shape.n_heads, shape.head_dim
-        states = heads * max(BUCKETS[-1] * self._splits, self._rows)
+        states = heads * max(MOST_ROWS * self._splits, self._rows)
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
         self._sums = self._allocate("work", states * dim * 4)
         self._stats = self._allocate("work", states * 8)
@@ -195,7 +199,7 @@ class CudaOps:
                 Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
                 Pointer(h.at("squares")), self._output(h, p),
             )  # fmt: skip
-            self._launch_rows(kernel, h.width, p.rows, args)
+            self._launch_shared(kernel, h.width, p, args)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
@@ -263,7 +267,7 @@ class CudaOps:
                 heads, kv_heads, queries, keys, values,
             )  # fmt: skip
             self._launch(store, (s.n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
-            splits = self._splits if p.form == INT8 else 1
+            splits = self._splits if p.rows <= MOST_ROWS else 1
             args = (
                 queries, keys, values, Pointer(self._step.at(TILES, p)), positions, table, pages,
                 heads, kv_heads, Int(self._heads_in_tile), sums, stats,
@@ -277,7 +281,7 @@ class CudaOps:
                 Int(out.width),
                 self._output(out, p),
             )
-            self._launch_rows(combine, out.width, p.rows, args)
+            self._launch_shared(combine, out.width, p, args)
 
         self._add(launch, qkv, out)
         return out
@@ -309,7 +313,7 @@ class CudaOps:
         collect = self._card.kernel(Variant("head.cu"), "collect")
 
         def launch(p: Pass) -> None:
-            wanted = Pass(p.wanted, INT8, 0, 0)
+            wanted = Pass(p.wanted, self._short_form, 0, 0)
             normed = h.eps is not None
             args: tuple[Any, ...] = (
                 Pointer(h.at("32")), Pointer(h.at("squares") if normed else None),
@@ -335,6 +339,12 @@ class CudaOps:
         warps = 1 if rows <= GROUP else 4
         grid = (-(-width // (warps * SUPERBLOCK)), rows, 1)
         self._launch(kernel, grid, 32 * warps, args)
+
+    def _launch_shared(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
+        """A kernel whose blocks take 256 columns of a row; in short steps four warps share the addends."""
+        self._launch(
+            kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.rows <= MOST_ROWS else 32, args
+        )
 
     def _output(self, buffer: Buffer, p: Pass) -> Activation:
         form = p.form if INT8 in buffer.forms else 0
@@ -417,9 +427,7 @@ class CudaOps:
     def run(self, step: StepInput) -> NDArray[np.float32]:
         with told():
             self._card.use()
-            return (
-                self._run_graph(step) if len(step.tokens) <= BUCKETS[-1] else self._run_eager(step)
-            )
+            return self._run_graph(step) if len(step.tokens) <= MOST_ROWS else self._run_eager(step)
 
     def _run_graph(self, step: StepInput) -> NDArray[np.float32]:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
@@ -428,7 +436,7 @@ class CudaOps:
         if graph is None:
             with self._card.capture() as captured:
                 for node in self._nodes:
-                    node.launch(Pass(bucket, INT8, bucket, bucket))
+                    node.launch(Pass(bucket, self._short_form, bucket, bucket))
             graph = self._graphs[bucket] = captured.graph
         graph.launch(stream=self._card.stream)
         return self._read_logits(len(step.logit_rows))
@@ -438,11 +446,9 @@ class CudaOps:
     ) -> NDArray[np.float32]:
         """Launch node by node; `after(node, rows)` runs behind each one."""
         m, wanted = len(step.tokens), len(step.logit_rows)
-        form = INT8 if m <= BUCKETS[-1] else F16
+        form = self._short_form if m <= MOST_ROWS else F16
         tiles = self._step.send(step, m)
-        result = (
-            np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > BUCKETS[-1] else None
-        )
+        result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None
         for node in self._nodes:
             if node is self._head:
                 break
@@ -452,8 +458,8 @@ class CudaOps:
         if self._head is None or not wanted:
             self._card.stream.synchronize()
             return self._logits[:0]
-        for first in range(0, wanted, BUCKETS[-1]):
-            count = min(BUCKETS[-1], wanted - first)
+        for first in range(0, wanted, MOST_ROWS):
+            count = min(MOST_ROWS, wanted - first)
             self._head.launch(Pass(m, form, tiles, count, first))
             logits = self._read_logits(count)
             if result is None:
