@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 # Together with the pages' saving this stays below the 5 s that closing may take.
 SHUTDOWN_MS = 4000
-HEAVY = ("app.models.library", "app.chat.page", "app.drop", "app.settings_page")
+HEAVY = ("app.palette", "app.models.library", "app.chat.page", "app.drop", "app.settings_page")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from app.i18n import Language
 from app.palette import KeyMap, Palette
 from app.pane import STRIP
 from app.rail import RailButton
-from app.widgets import Banner
+from app.widgets import Banner, FocusRing
 from app.window import MainWindow
 from tests.app.fake_engine import FakeEngine
 from tests.app.stub_pages import StubPage
@@ -313,6 +313,18 @@ def test_the_first_picture_is_announced(qtbot: QtBot, services: object) -> None:
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.painted, timeout=5000):
         window.show()
+
+
+def test_a_dialog_has_a_ring_too(qtbot: QtBot, window: MainWindow) -> None:
+    window.ring.by_keyboard()
+    qtbot.keyClick(window, Qt.Key.Key_F1)
+    keymap = window.findChild(KeyMap)
+    qtbot.waitUntil(lambda: keymap.focusWidget() is not None and keymap.isActiveWindow())
+    ring = keymap.findChild(FocusRing)
+    qtbot.keyClick(keymap.windowHandle(), Qt.Key.Key_Tab)
+    assert ring.isVisible()
+    assert ring.geometry().contains(keymap.focusWidget().mapTo(keymap, QPoint(0, 0)))
+    keymap.close()
 
 
 def test_the_ring_follows_the_keyboard_only(qtbot: QtBot, window: MainWindow) -> None:
