@@ -349,3 +349,25 @@ def test_progress_and_versions(qtbot: QtBot, view: MessageView) -> None:
     view.set_shown(message.id, Shown(3, 3, "", 12.34))
     assert row._note.text() == "12.3 tok/s"
     assert not row._next.isEnabled()
+
+
+def test_painting_only_what_changed_gives_the_whole_picture(
+    qtbot: QtBot, view: MessageView
+) -> None:
+    chat = make_chat(4, 30)
+    answer = chat.add(Message(chat.info.id, chat.info.leaf, Role.ASSISTANT, state=State.WRITING))
+    view.set_messages(chat.path())
+    quiet(qtbot, view)
+    screen, handle = view.screen(), view.winId()
+    text = "# Title\n\nSome **text** to read.\n\n> quoted\n\n```\ncode\n```\n\n- one\n- two\n\n" * 6
+    for end in range(0, len(text), 23):
+        answer.text = text[:end]
+        view.set_shown(answer.id, Shown(rate=float(end)))
+        view.refresh(answer.id)
+        quiet(qtbot, view)
+        QApplication.processEvents()
+        parts = screen.grabWindow(handle).toImage()
+        for _, row in view.rows():
+            row.update()
+        QApplication.processEvents()
+        assert screen.grabWindow(handle).toImage() == parts, end
