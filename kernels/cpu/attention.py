@@ -107,10 +107,11 @@ def _chunk(
         last = max(last, load32(positions + 4 * r))
     for page in range(pages[0], pages[1]):
         at = (page_of(header, row, page) * kv_heads + kv) * PAGE * dim * size
+        following = page_of(header, row, min(page + 1, pages[1] - 1)) * kv_heads + kv
         longest = min(PAGE, last + 1 - page * PAGE)
         rows(
             products, queries, 4 * dim, n, keys + at, (longest + 15) // 16, dim, scores, 4 * PAGE,
-            16 * dim * size,
+            16 * dim * size, values + at,
         )  # fmt: skip
         for i in range(n):
             valid = load32(positions + 4 * (i // group)) + 1 - page * PAGE
@@ -118,7 +119,7 @@ def _chunk(
             call(softmax, (scores + 4 * PAGE * i, valid, state + i * state_bytes))
         rows(
             products, scores, 4 * PAGE, n, values + at, dim // 16, longest, sums, 4 * dim,
-            16 * PAGE * size,
+            16 * PAGE * size, keys + following * PAGE * dim * size,
         )  # fmt: skip
         for i in range(n):
             to = state + i * state_bytes

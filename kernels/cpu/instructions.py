@@ -7,24 +7,16 @@ quicker than waiting for it.
 
 from __future__ import annotations
 
-from kernels.cpu.layout import GATED_ROWS, Head
+from kernels.cpu.layout import AHEAD, GATED_ROWS, Head
 from kernels.cpu.machine import call, compiled, copy, field, load32, load64
 from kernels.cpu.products import CODED_BLOCK
 
 
 @compiled
 def rows(
-    kernels: int,
-    x: int,
-    x_stride: int,
-    n_rows: int,
-    w: int,
-    n_panels: int,
-    k: int,
-    y: int,
-    y_stride: int,
-    panel_stride: int,
-) -> None:
+    kernels: int, x: int, x_stride: int, n_rows: int, w: int, n_panels: int, k: int, y: int, y_stride: int,
+    panel_stride: int, ahead: int,
+) -> None:  # fmt: skip
     """A product kernel over any number of rows: `kernels` points to (rows, address) pairs, largest first."""
     row = 0
     i = 0
@@ -37,7 +29,7 @@ def rows(
             load64(kernels + 16 * i + 8),
             (
                 x + row * x_stride, x_stride, w, n_panels, k, y + row * y_stride, y_stride,
-                panel_stride,
+                panel_stride, ahead,
             ),
         )  # fmt: skip
         row += size
@@ -83,12 +75,13 @@ def linear(header: int, a: int, tid: int, scratch: int) -> None:
                 kernels, x + first_row * x_stride, x_stride, last_row - first_row,
                 w + panel * panel_stride, count, k,
                 y + first_row * y_stride + 64 * panel, y_stride, panel_stride,
+                w + panel * panel_stride + AHEAD,
             )  # fmt: skip
         else:
             for row in range(first_row, last_row):
                 rows(
                     kernels, x + row * x_stride, x_stride, 1, w + panel * panel_stride, 1, k,
-                    scratch, 64, panel_stride,
+                    scratch, 64, panel_stride, 0,
                 )  # fmt: skip
                 copy(y + row * y_stride + 64 * panel, scratch, 4 * (n - 16 * whole))
         panel += count
@@ -121,10 +114,10 @@ def gated(header: int, a: int, tid: int, scratch: int) -> None:
         for row in range(0, n_rows, GATED_ROWS):
             size = min(GATED_ROWS, n_rows - row)
             for part in range(2):
+                w = (up if part else gate) + 2 * pair * panel_stride
                 rows(
-                    kernels, x + row * x_stride, x_stride, size,
-                    (up if part else gate) + 2 * pair * panel_stride, panels, k,
-                    scratch + part * 128 * count, stride, panel_stride,
+                    kernels, x + row * x_stride, x_stride, size, w, panels, k,
+                    scratch + part * 128 * count, stride, panel_stride, w + AHEAD,
                 )  # fmt: skip
             for r in range(size):
                 at = scratch + r * stride

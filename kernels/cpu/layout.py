@@ -123,3 +123,6 @@ SPLIT_ROWS = 4
 
 GATED_ROWS = 32
 """Rows whose gates and ups are held at once."""
+
+AHEAD = 4096
+"""How far ahead weights are fetched into the cache, in bytes."""
