@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -359,15 +359,21 @@ def test_painting_only_what_changed_gives_the_whole_picture(
     view.set_messages(chat.path())
     quiet(qtbot, view)
     screen, handle = view.screen(), view.winId()
-    text = "# Title\n\nSome **text** to read.\n\n> quoted\n\n```\ncode\n```\n\n- one\n- two\n\n" * 6
+    place = QRect()
+
+    def picture() -> QImage:
+        QApplication.sendEvent(view, QEvent(QEvent.Type.UpdateRequest))
+        return screen.grabWindow(handle).toImage().copy(place)
+
+    line = "Some **words** of a paragraph that fills more than a line of the column. "
+    text = f"# Title\n\n{line * 5}\n\n> {line * 3}\n\n- {line * 2}\n\n```\n{line}\n```\n\n" * 2
     for end in range(0, len(text), 23):
         answer.text = text[:end]
         view.set_shown(answer.id, Shown(rate=float(end)))
         view.refresh(answer.id)
         quiet(qtbot, view)
-        QApplication.processEvents()
-        parts = screen.grabWindow(handle).toImage()
-        for _, row in view.rows():
-            row.update()
-        QApplication.processEvents()
-        assert screen.grabWindow(handle).toImage() == parts, end
+        row = view.rows()[-1][1]
+        place = row.geometry().intersected(view.viewport().rect())
+        parts = picture()
+        row.update()
+        assert picture() == parts, end
