@@ -110,6 +110,8 @@ class ChatPage(Page):
         session.path_changed.connect(self._on_path)
         session.message_changed.connect(self._on_message)
         session.problem.connect(self._on_problem)
+        # The rate beside an answer is read from the engine only while somebody watches.
+        self.services.controller.watch_metrics(self)
         self.services.controller.state_changed.connect(self._update_mode)
         self.services.controller.model_changed.connect(self._update_mode)
         self.view.wanted.connect(self.do)

@@ -86,6 +86,18 @@ def test_stop_takes_the_place_of_send(qtbot: QtBot, page: ChatPage, engine: Fake
     assert page.composer._send.isVisible()
 
 
+def test_the_rate_is_shown_while_it_writes(
+    qtbot: QtBot, page: ChatPage, engine: FakeEngine
+) -> None:
+    engine.answer, engine.token_s = "word " * 5000, 0.005
+    page.composer.set_text("question")
+    page.composer._send.click()
+    answer = page.session.chat.path()[-1]
+    qtbot.waitUntil(lambda: row_of(page, answer.id)._note.text().endswith(" tok/s"))
+    page.session.stop()
+    settle(qtbot, page.session)
+
+
 def test_prompt_progress_then_rate(qtbot: QtBot, page: ChatPage, engine: FakeEngine) -> None:
     from app.chat.generation import Generation
     from engine.types import PrefillProgress, Started
