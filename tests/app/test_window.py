@@ -16,7 +16,7 @@ from app.palette import KeyMap, Palette
 from app.pane import STRIP
 from app.rail import RailButton
 from app.widgets import Banner, FocusRing
-from app.window import MainWindow
+from app.window import LEAST, MainWindow
 from tests.app.fake_engine import FakeEngine
 from tests.app.stub_pages import StubPage
 
@@ -295,6 +295,20 @@ def test_the_status_strip_tells_the_state(
     assert "Looking" not in said()
     window.services.controller.load(Path("bad.gguf"))
     qtbot.waitUntil(lambda: "Ready" in said(), timeout=5000)
+
+
+def test_the_status_strip_gives_way_in_a_narrow_window(qtbot: QtBot, window: MainWindow) -> None:
+    window.status.set_device("A processor with quite a long name and some more words")
+    window.services.controller.load(Path("Model-with-a-long-name-Instruct.gguf"))
+    qtbot.waitUntil(lambda: window.services.controller.state == "ready", timeout=5000)
+    window.services.status("Looking in known folders: 12 models found", "search")
+    window.resize(LEAST)
+    assert window.width() == LEAST.width()
+    shown = [w.text() for w in window.status.findChildren(QLabel) if w.isVisible()]
+    assert not any("processor" in text for text in shown)
+    window.resize(1400, 700)
+    shown = [w.text() for w in window.status.findChildren(QLabel) if w.isVisible()]
+    assert any("processor" in text for text in shown)
 
 
 def test_closing_tells_the_pages_and_the_listeners(qtbot: QtBot, window: MainWindow) -> None:
