@@ -131,7 +131,8 @@ def _find_spans(header: int) -> bool:
     return True
 
 
-def begin(header: int) -> int:
+@compiled
+def _begin(header: int) -> int:
     """Let the workers start on the program; returns how many must be woken, -1 for a bad step."""
     if not _find_spans(header):
         return -1
@@ -146,12 +147,8 @@ def begin(header: int) -> int:
     return count
 
 
-def execute(header: int) -> None:
-    """Thread 0's share, until all have done theirs."""
-    _execute(header, 0)
-
-
-def work(header: int, tid: int, epoch: int) -> int:
+@compiled
+def _work(header: int, tid: int, epoch: int) -> int:
     """A worker's life until it has waited so long that it should sleep (or must end).
 
     Returns the number of the last program that it ran; -1 at the end.
@@ -177,3 +174,16 @@ def work(header: int, tid: int, epoch: int) -> int:
             if atomic_load(header + 8 * Head.EPOCH) == epoch or atomic_swap(place, 0) == 0:
                 return epoch
             turns = 0
+
+
+BEGIN = -1
+
+
+def enter(header: int, tid: int, epoch: int) -> int:
+    """`_begin` for tid BEGIN, thread 0's share for 0, else `_work`: one entry, compiled once."""
+    if tid > 0:
+        return int(_work(header, tid, epoch))
+    if tid == BEGIN:
+        return int(_begin(header))
+    _execute(header, tid)  # a literal 0 would be compiled on its own
+    return 0
