@@ -16,6 +16,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.report import ErrorReport, report_of
 from app.worker import EngineWorker, make_engine
@@ -361,7 +362,8 @@ class EngineController(QObject):
             state = "failed"
         else:
             state = "ready" if self._model is not None else "idle"
-        busy = bool(self._streams) and any(w.isVisible() for w in self._viewers)
+        # A page that was built anew for another language leaves a viewer behind that Qt has deleted.
+        busy = bool(self._streams) and any(isValid(w) and w.isVisible() for w in self._viewers)
         if busy and not self._metrics_timer.isActive():
             self._metrics_timer.start()
         elif not busy and self._metrics_timer.isActive():

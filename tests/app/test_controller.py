@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QElapsedTimer, QTimer
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -239,6 +240,19 @@ def test_metrics_are_polled_only_while_something_runs_and_is_looked_at(
     controller.cancel(request_id)
     viewer.show()
     qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    assert not controller.polling
+
+
+def test_a_viewer_that_qt_has_deleted_is_no_viewer(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    viewer = QWidget()
+    controller.watch_metrics(viewer)
+    shiboken6.delete(viewer)
+    load(qtbot, controller)
+    events: list[Event] = []
+    controller.submit(HELLO, events.extend)
+    qtbot.waitUntil(lambda: bool(events) and isinstance(events[-1], Finished), timeout=5000)
     assert not controller.polling
 
 
