@@ -18,7 +18,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.controller import EngineController
 from app.crash import Watch
@@ -234,6 +234,8 @@ class Application(QObject):
 
     @Slot()
     def _on_closing(self) -> None:
+        # The next launch is the first from now on; it must not be handed to a window that goes.
+        self.instance.release()
         self.window.hide()
         self._ended = self.controller.shutdown(SHUTDOWN_MS)
         self.settings.flush()
@@ -295,6 +297,19 @@ def make_application(argv: Sequence[str]) -> QApplication:
     return app
 
 
+def _tell_no_answer() -> int:
+    """A second launch that ends without a word would look as if nothing happened."""
+    language = Language()
+    language.apply(load_settings()[0].value.language)
+    text = QApplication.translate(
+        "Application",
+        "Lucebox is already running but does not answer. Wait a moment, or end it and start again.",
+    )
+    log.error("%s", text)
+    QMessageBox.warning(None, "Lucebox", text)
+    return 1
+
+
 def main(argv: Sequence[str]) -> int:
     """Open the window, or hand `argv` (model files, `--demo`) to the one that is open."""
     wanted = parse(argv)
@@ -302,10 +317,10 @@ def main(argv: Sequence[str]) -> int:
     app = make_application(argv)
     garbage = Collector()
     instance = Instance()
-    if not instance.claim(asdict(wanted)):
-        return 0
-    watch.arm()
     try:
+        if not instance.claim(asdict(wanted)):
+            return 0 if instance.answered else _tell_no_answer()
+        watch.arm()
         return Application(app, watch, instance, wanted, garbage=garbage).run()
     finally:
         instance.release()

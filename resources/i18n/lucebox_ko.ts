@@ -15,6 +15,10 @@
         <source>An error in the application: {error}. The log has the details.</source>
         <translation>애플리케이션 오류: {error}. 자세한 내용은 로그에 있습니다.</translation>
     </message>
+    <message>
+        <source>Lucebox is already running but does not answer. Wait a moment, or end it and start again.</source>
+        <translation>Lucebox가 이미 실행 중이지만 응답하지 않습니다. 잠시 기다리거나 종료한 뒤 다시 시작하세요.</translation>
+    </message>
 </context>
 <context>
     <name>Banner</name>

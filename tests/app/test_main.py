@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -34,10 +35,11 @@ class Started:
 
     def __init__(self, qtbot: QtBot, qapp: QApplication, fake: FakeEngine) -> None:
         self.qtbot, self.qapp, self.fake = qtbot, qapp, fake
+        self.name = f"lucebox-test-{os.getpid()}"
         self.made: list[tuple[Application, Watch, Instance]] = []
 
     def __call__(self, wanted: Wanted | None = None) -> Application:
-        watch, instance = Watch(), Instance(f"lucebox-test-{os.getpid()}")
+        watch, instance = Watch(), Instance(self.name)
         assert instance.claim({"files": [], "demo": False})
         watch.arm()
         made = Application(self.qapp, watch, instance, wanted or Wanted(), lambda: self.fake)
@@ -206,6 +208,37 @@ def test_closing_while_an_answer_is_written_loses_nothing(qtbot: QtBot, start: S
     assert isinstance(events[-1], Finished)
     assert page.closed == 1, "pages save after the last event"
     assert settings_store.load()[0].theme == "dark"
+
+
+def test_a_launch_during_the_closing_is_the_first(start: Started) -> None:
+    made = start()
+    seen: list[bool] = []
+    shutdown = made.controller.shutdown
+
+    def launch_meanwhile(timeout_ms: int) -> bool:
+        seen.append(Instance(start.name).claim({}))
+        return shutdown(timeout_ms)
+
+    made.controller.shutdown = launch_meanwhile
+    made.window.close()
+    assert seen == [True]
+
+
+def test_a_hung_first_is_told(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(main_module.QMessageBox, "warning", lambda *args: told.append(args[-1]))
+    monkeypatch.setattr(main_module, "make_application", lambda argv: qapp)
+    monkeypatch.setattr(Instance, "claim", lambda self, message: False)
+    assert main_module.main([]) == 0 and not told
+    gc.disable()
+
+    def no_answer(self: Instance, message: object) -> bool:
+        self.answered = False
+        return False
+
+    monkeypatch.setattr(Instance, "claim", no_answer)
+    assert main_module.main([]) == 1 and "does not answer" in told[0]
+    gc.disable()
 
 
 def test_settings_reach_the_window_at_once(start: Started) -> None:
