@@ -208,8 +208,7 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, const 
   const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5, column = 256 * superblock + 8 * lane;
   const int position = positions[m], used = min(splits, position / PAGE + 1);
   const bool wanted = column < columns && position >= 0;
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(out);
 
   // What was added so far shrinks when a larger score comes.
   float v[8] = {}, most = NEVER, sum = 0;

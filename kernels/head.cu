@@ -7,11 +7,10 @@
 extern "C" __global__ void __launch_bounds__(128)
 gather(const float* __restrict__ h, const float* __restrict__ squares, const int* __restrict__ wanted, int columns,
        float* __restrict__ squares_out, Activation out) {
-  let_next_start();
   const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), r = blockIdx.y;
   const int superblocks = (columns + 255) / 256, column = 256 * superblock + 8 * (threadIdx.x & 31);
   const size_t m = wanted[r];
-  wait_for_previous();
+  wait_for_previous(out);
   if (superblock >= superblocks) return;
   float v[8] = {};
   if (column < columns) {

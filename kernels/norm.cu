@@ -11,7 +11,6 @@
 extern "C" __global__ void __launch_bounds__(128, 4)
 add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
          Activation out) {
-  let_next_start();
   const int superblock = blockIdx.x, superblocks = gridDim.x, m = blockIdx.y, lane = threadIdx.x & 31;
   const int column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
@@ -21,7 +20,7 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
     const float4 a = *(const float4*)(weight + column), b = *(const float4*)(weight + column + 4);
     w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w, w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
   }
-  wait_for_previous();
+  wait_for_previous(out);
   float v[8] = {}, sum = 0;
   const float y_squares = read_squares(y, m);
   float4 *at = (float4*)(x + (size_t)m * columns + column), a = {}, b = {};

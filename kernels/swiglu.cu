@@ -6,13 +6,12 @@
 #include "product.cuh"
 
 extern "C" __global__ void __launch_bounds__(128, 4) swiglu(Product gate_up, int columns, Activation out) {
-  let_next_start();
   const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), m = blockIdx.y;
   const int column = 256 * superblock + 8 * (threadIdx.x & 31);
   const bool inside = column < columns;
   const Addends of_gate = addends_of(gate_up, m, inside ? column : 0);
   const Addends of_up = addends_of(gate_up, m, columns + (inside ? column : 0));
-  wait_for_previous();
+  wait_for_previous(out);
   if (256 * superblock >= columns) return;
   float h[8] = {};
   const float squares = read_squares(gate_up, m);

@@ -24,7 +24,6 @@ from engine.ops.cuda_buffers import (
     GROUP,
     LAUNCHES,
     MOST_ROWS,
-    Activation,
     Buffer,
     Float,
     Int,
@@ -33,7 +32,9 @@ from engine.ops.cuda_buffers import (
     Pass,
     Pointer,
     Product,
+    activation_of,
     place,
+    product_of,
     sizes,
     split,
 )
@@ -75,8 +76,8 @@ class CudaOps:
     # Memory
 
     def upload(self, tensor: Tensor) -> Weight:
-        weight, size = self._card.upload(tensor, self._memory["model"])
-        self._memory["model"] += size
+        weight = self._card.upload(tensor, self._memory["model"])
+        self._memory["model"] += weight.size
         return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
@@ -197,7 +198,7 @@ class CudaOps:
             added = self._product(y, p) if y else Product(x.at("32"), x.width)
             args = (
                 Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
-                Pointer(h.at("squares")), self._output(h, p),
+                Pointer(h.at("squares")), activation_of(h, p),
             )  # fmt: skip
             self._launch_shared(kernel, h.width, p, args)
 
@@ -221,6 +222,7 @@ class CudaOps:
                 launches.append(Launch((weight,), start))
             start += weight.rows
             x.forms.add(INT8 if weight.packed else 32)
+            x.weight_bytes += weight.size
         if len(launches) > LAUNCHES:
             raise UnsupportedModel(
                 f"{len(launches)} formats side by side; expected at most {LAUNCHES}."
@@ -279,7 +281,7 @@ class CudaOps:
                 positions,
                 Int(splits),
                 Int(out.width),
-                self._output(out, p),
+                activation_of(out, p),
             )
             self._launch_shared(combine, out.width, p, args)
 
@@ -291,7 +293,7 @@ class CudaOps:
         kernel = self._card.kernel(Variant("swiglu.cu"), "swiglu")
 
         def launch(p: Pass) -> None:
-            args = self._product(gate_up, p), Int(h.width), self._output(h, p)
+            args = self._product(gate_up, p), Int(h.width), activation_of(h, p)
             self._launch_rows(kernel, h.width, p.rows, args)
 
         self._add(launch, gate_up, h)
@@ -303,6 +305,7 @@ class CudaOps:
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
         rows = Buffer(h.width, {INT8 if output.packed else 32}, rows=MOST_ROWS, eps=h.eps)
+        rows.weight_bytes = output.size
         y = Buffer(
             output.rows,
             rows=MOST_ROWS,
@@ -318,7 +321,7 @@ class CudaOps:
             args: tuple[Any, ...] = (
                 Pointer(h.at("32")), Pointer(h.at("squares") if normed else None),
                 Pointer(self._step.at(WANTED, p, p.from_wanted)), Int(h.width),
-                Pointer(rows.at("squares") if normed else None), self._output(rows, wanted),
+                Pointer(rows.at("squares") if normed else None), activation_of(rows, wanted),
             )  # fmt: skip
             self._launch_rows(gather, h.width, p.wanted, args)
             self._matmul(rows, y, y.launches[0], 0, wanted)
@@ -346,41 +349,8 @@ class CudaOps:
             kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.rows <= MOST_ROWS else 32, args
         )
 
-    def _output(self, buffer: Buffer, p: Pass) -> Activation:
-        form = p.form if INT8 in buffer.forms else 0
-        return Activation(
-            buffer.at("32") if 32 in buffer.forms else None,
-            buffer.at(str(INT8)) if form == INT8 else None,
-            buffer.at(str(F16)) if form == F16 else None,
-            buffer.width,
-            p.groups,
-        )
-
-    def _build(self, type_id: int, p: Pass) -> variants.Matmul:
-        return variants.matmul(type_id, p.form, p.groups, self._card.arch)
-
     def _product(self, buffer: Buffer, p: Pass) -> Product:
-        product = Product(buffer.at("y"), buffer.width, len(buffer.launches))
-        if (source := buffer.source) is not None:
-            product.squares, product.n_squares = (
-                source.at("squares"),
-                -(-source.width // SUPERBLOCK),
-            )
-            product.columns, product.eps = source.width, source.eps
-        for i, launch in enumerate(buffer.launches):
-            part = product.part[i]
-            part.row_end = launch.start + launch.rows
-            type_id = launch.weights[0].type_id
-            if type_id not in variants.PACKED:
-                continue
-            build = self._build(type_id, p)
-            part.parts = buffer.at(f"parts{i}")
-            part.superblocks = launch.weights[0].superblocks
-            part.column_tiles, _, part.units = split(
-                build, launch.weights, p, self._card.processors
-            )
-            part.tiles, part.columns = build.tiles, GROUP * build.groups
-        return product
+        return product_of(buffer, p, self._card.arch, self._card.processors)
 
     def _matmul(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
         weights = launch.weights
@@ -396,7 +366,7 @@ class CudaOps:
             )  # fmt: skip
             self._launch(kernel, (-(-first.rows // 4), -(-p.rows // 8), 1), 128, args)
             return
-        build = self._build(first.type_id, p)
+        build = variants.matmul(first.type_id, p.form, p.groups, self._card.arch)
         batch_tiles, units, per_block = split(build, weights, p, self._card.processors)
         kernel = self._card.kernel(build.variant, "matmul", build.shared)
         addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (

@@ -131,7 +131,8 @@ DEVICE void copies_wait() {
 }
 
 // Programmatic dependent launch: the next kernel may start now, but must not read before this one's end. Early, a product
-// fetches weights meanwhile; late, this kernel's own reads are not held up by that. Attention's kernels are faster late.
+// fetches weights meanwhile; late, this kernel's own reads are not held up by that. Attention's kernels are
+// faster late.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
