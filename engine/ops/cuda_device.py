@@ -50,6 +50,22 @@ class Weight:
         return -(-self.rows // TILE)
 
 
+def stored_as(type_id: int) -> int:
+    """The format of a matrix on the card: its own, or F16 where there is no packed layout for it."""
+    return type_id if type_id in variants.PACKED or type_id in variants.FLOATS else 1
+
+
+def bytes_on_card(shape: tuple[int, ...], type_id: int) -> int:
+    """What a tensor takes there; for a packed matrix rows and columns are rounded up to whole chunks."""
+    if len(shape) == 1:
+        return 4 * shape[0]
+    rows, columns = shape
+    type_id = stored_as(type_id)
+    if type_id in variants.PACKED:
+        return -(-rows // TILE) * -(-columns // SUPERBLOCK) * variants.PACKED[type_id]
+    return rows * columns * variants.FLOATS[type_id]
+
+
 def gib(n: float) -> str:
     """Bytes for a message."""
     return f"{n / 2**30:.2f} GiB"
@@ -94,6 +110,12 @@ class Card:
             self.use()
             major, minor = divmod(int(self._cuda.Device(index).compute_capability), 10)
             self.arch = 10 * major + minor
+        if self.arch < variants.ARCHITECTURES[0]:
+            raise KernelError(
+                f"The card has compute capability {major}.{minor}, expected 7.5 (GeForce RTX 20 series) or"
+                " newer. Choose cpu."
+            )
+        with told():
             properties = self.runtime.getDeviceProperties(index)
             self.processors = int(properties["multiProcessorCount"])
             name = properties["name"]
@@ -173,9 +195,9 @@ class Card:
             raise UnsupportedModel(
                 f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
-        type_id, data = tensor.type.id, tensor.data
-        if type_id not in variants.PACKED and type_id not in variants.FLOATS:
-            type_id, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
+        type_id, data = stored_as(tensor.type.id), tensor.data
+        if type_id != tensor.type.id:
+            data = tensor.dequantize().astype(np.float16).view(np.uint8)
         self.build(variants.of_type(type_id, self.arch))
         weight = Weight(0, rows, columns, type_id, 0)
         packed = weight.packed

@@ -30,3 +30,11 @@ static inline float f16_to_f32(u16 h) {
 static inline float half2_low(u32 h) { return f16_to_f32((u16)h); }
 static inline float half2_high(u32 h) { return f16_to_f32((u16)(h >> 16)); }
 static inline int byte_at(u32 word, int i) { return (word >> (8 * i)) & 255; }
+static inline float bf16_to_f32(u16 h) {
+  const u32 bits = (u32)h << 16;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+static inline void let_next_start() {}
+static inline void wait_for_previous() {}

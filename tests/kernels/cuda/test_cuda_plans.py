@@ -24,7 +24,7 @@ from engine.ops.cuda_buffers import (
     sizes,
     split,
 )
-from engine.ops.cuda_device import Weight
+from engine.ops.cuda_device import Weight, bytes_on_card
 from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
 from kernels import variants
 from kernels.loader import SOURCES
@@ -150,6 +150,13 @@ def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
             for m in (1, 8, 9, 16, 17, 32)
         }
         assert len(plans) == 1
+
+
+def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:
+    assert bytes_on_card((576,), 1) == 4 * 576
+    assert bytes_on_card((33, 576), 8) == 3 * 3 * 4352
+    assert bytes_on_card((32, 64), 30) == 32 * 64 * 2
+    assert bytes_on_card((32, 64), 20) == 32 * 64 * 2  # IQ4_NL has no packed layout: f16
 
 
 def test_structures_have_the_size_of_the_kernels_ones() -> None:
