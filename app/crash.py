@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     qVersion,
 )
 
-from engine import paths
+from engine import cli, paths
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +144,10 @@ def _give_streams() -> None:
 
 
 def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
+    if kind == QtMsgType.QtFatalMsg and "platform plugin" in message:
+        # A display is named that does not answer; Qt would abort now, with words for developers.
+        print(cli.NO_DISPLAY, file=sys.stderr)
+        os._exit(cli.EXIT_NO_DISPLAY)
     level = _LEVELS.get(kind, logging.WARNING)
     logging.getLogger("qt").log(level, "%s", message)
 

@@ -48,6 +48,12 @@ Without a command, `lucebox [FILE ...] [--demo]` opens the window with these mod
 JSON output only ever gains keys. `lucebox COMMAND --help` lists the flags of a command.
 """
 
+NO_DISPLAY = """There is no display, so the window cannot open. These commands need none:
+
+    lucebox generate --demo --prompt "Hello"    (from the checkout: ./start generate ...)
+    lucebox bench --demo
+    lucebox --help"""
+
 log = logging.getLogger(__name__)
 
 
@@ -209,13 +215,7 @@ def open_app(arguments: Sequence[str]) -> int:
     if sys.platform == "linux" and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     ):
-        print(
-            "There is no display, so the window cannot open. These commands need none:\n\n"
-            '    lucebox generate --demo --prompt "Hello"    (from the checkout: ./start generate ...)\n'
-            "    lucebox bench --demo\n"
-            "    lucebox --help",
-            file=sys.stderr,
-        )
+        print(NO_DISPLAY, file=sys.stderr)
         return EXIT_NO_DISPLAY
     from app.main import main as run
 
