@@ -176,7 +176,7 @@ class EngineController(QObject):
         """
         stream = _Stream(listener)
         try:
-            if self.engine is None or self._closing:
+            if self._model is None or self._closing:
                 raise EngineError("No model is loaded. Open a model file first.")
             request_id = int(self.engine.submit(request, stream.events.append))
         except Exception as error:

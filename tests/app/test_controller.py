@@ -152,6 +152,18 @@ def test_a_former_model_that_had_to_go_is_not_promised(
     assert controller.model is None and controller.state == "failed"
 
 
+def test_after_an_unload_nothing_is_written_any_more(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.unload_s = 0.2
+    controller.unload()
+    events: list[Event] = []
+    controller.submit(HELLO, events.extend)
+    qtbot.waitUntil(lambda: bool(events), timeout=5000)
+    assert isinstance(events[-1], Failed) and not fake.requests
+
+
 def test_a_load_after_an_unload_is_kept(
     qtbot: QtBot, controller: EngineController, fake: FakeEngine
 ) -> None:
