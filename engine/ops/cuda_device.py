@@ -141,8 +141,11 @@ class Card:
         """Memory, uninitialised; `OutOfMemory` names `addends`, of which this is one."""
         free = self.free_bytes()
         try:
-            address = int(self.runtime.malloc(max(size, 256)))
-        except RuntimeError as error:
+            with told():
+                address = int(self.runtime.malloc(max(size, 256)))
+        except KernelError as error:
+            if "MemoryAllocation" not in str(error):
+                raise
             parts = ", ".join(f"{name} {gib(n)}" for name, n in addends.items())
             raise OutOfMemory(
                 f"{self.name} has {gib(free)} of memory free, expected {gib(size)} more for the model"
@@ -201,9 +204,7 @@ class Card:
         self.build(variants.of_type(type_id, self.arch))
         weight = Weight(0, rows, columns, type_id, 0)
         packed = weight.packed
-        size = (
-            weight.tiles * weight.superblocks * variants.PACKED[type_id] if packed else data.nbytes
-        )
+        size = bytes_on_card(tensor.shape, type_id)
         address = self.allocate(size, {"weights so far": held, tensor.name: size})
         rows_of_data = data.reshape(rows, -1)
         with told():
