@@ -34,13 +34,8 @@ class Collector(QObject):
                 return
             gc.collect(generation)
 
-    def settle(self) -> None:
-        """Leave what exists now out of later collections: imports and the window stay to the end."""
-        gc.collect()
-        gc.freeze()
-
     def keep(self) -> None:
-        """The same without looking for garbage first: after a load, which imports much, in no time."""
+        """Leave what exists now out of later collections: imported modules stay to the end."""
         gc.freeze()
 
     def end(self) -> None:

@@ -36,7 +36,16 @@ log = logging.getLogger(__name__)
 
 # Together with the pages' saving this stays below the 5 s that closing may take.
 SHUTDOWN_MS = 4000
-HEAVY = ("app.palette", "app.models.library", "app.chat.page", "app.drop", "app.settings_page")
+HEAVY = (
+    "pyqtgraph",
+    "app.inspector",
+    "app.chat.page",
+    "app.models.library",
+    "app.models.page",
+    "app.drop",
+    "app.settings_page",
+    "app.palette",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ class Application(QObject):
         )
         self.window.navigate("chat")
         if self._garbage is not None:
-            self._garbage.settle()
+            self._garbage.keep()
         QTimer.singleShot(0, self._begin)
 
     @Slot()
