@@ -205,7 +205,9 @@ class CpuOps:
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)
         scratch = aligned(self._scratch_bytes * self._threads)
-        self._held.append(scratch)
+        counters = aligned(8 * len(self._program))
+        self._held += [scratch, counters]
+        self._header[Head.COUNTERS] = counters.ctypes.data
         self._header[Head.PROGRAM] = self._program.ctypes.data
         self._header[Head.SCRATCH] = scratch.ctypes.data
         self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes

@@ -7,7 +7,7 @@ chunks of `CHUNK`, whatever else is in the step, so its result never depends on 
 
 from __future__ import annotations
 
-from kernels.cpu.instructions import rows
+from kernels.cpu.instructions import pieces, rows
 from kernels.cpu.layout import SPAN_ROWS, Head
 from kernels.cpu.layout import Attention as Of
 from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32
@@ -146,49 +146,74 @@ def _deliver(p: int, m: int, head: int, total: int) -> None:
 
 
 @compiled
-def attend(header: int, a: int, tid: int, scratch: int) -> None:
+def attend(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Softmax and weighted values of this thread's spans and key/value heads.
 
     In a split step the threads share out chunks too, and `finish` puts them together.
     """
     p = load64(a)
+    kv_heads = field(p, Of.KV_HEADS)
+    n_spans = field(header, Head.N_SPANS)
+    n = n_spans * kv_heads
+    if field(header, Head.SPLIT):
+        for item in range(n):
+            _split_item(header, p, tid, scratch, item)
+        return
+    turn = 0
+    while True:
+        begin, end = pieces(header, i, tid, n, turn)
+        if begin >= end:
+            return
+        turn += 1
+        for item in range(begin, end):
+            # The last spans see most, so they go first.
+            _whole_item(header, p, scratch, n - 1 - item)
+
+
+@compiled
+def _split_item(header: int, p: int, tid: int, scratch: int, item: int) -> None:
+    """This thread's chunks of one span and key/value head, left in `PARTS`."""
     heads, kv_heads, dim = field(p, Of.HEADS), field(p, Of.KV_HEADS), field(p, Of.DIM)
-    merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
+    parts, slots = field(p, Of.PARTS), field(p, Of.SLOTS)
     threads = field(header, Head.THREADS)
     group = heads // kv_heads
     state_bytes = 4 * (STATE + dim)
-    split = field(header, Head.SPLIT)
+    chunk = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
+    span, kv = item // kv_heads, item % kv_heads
+    row, n_rows, n_pages = _span(header, span)
+    for slot in range((n_pages + CHUNK - 1) // CHUNK):
+        if (item + slot) % threads != tid:
+            continue
+        end = min(n_pages, CHUNK * (slot + 1))
+        _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
+        for r in range(n_rows * group):
+            index = (row + r // group) * heads + kv * group + r % group
+            copy(parts + (index * slots + slot) * state_bytes, chunk + r * state_bytes, state_bytes)
+
+
+@compiled
+def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
+    """One span and key/value head, chunk after chunk."""
+    heads, kv_heads, dim = field(p, Of.HEADS), field(p, Of.KV_HEADS), field(p, Of.DIM)
+    merge = field(p, Of.MERGE)
+    group = heads // kv_heads
+    state_bytes = 4 * (STATE + dim)
     n_most = SPAN_ROWS * group
     chunk = scratch + 4 * (PAGE + dim) * n_most
     totals = chunk + state_bytes * n_most
-    item = 0
-    for span in range(field(header, Head.N_SPANS)):
-        row, n_rows, n_pages = _span(header, span)
-        n = n_rows * group
-        for kv in range(kv_heads):
-            item += 1
-            if not split and item % threads != tid:
-                continue
-            first = row * heads + kv * group
-            if not split:
-                clear(totals, n * state_bytes)
-                for i in range(n):
-                    store32(totals + i * state_bytes, 0xFF800000)
-            for slot in range((n_pages + CHUNK - 1) // CHUNK):
-                if split and (item + slot) % threads != tid:
-                    continue
-                end = min(n_pages, CHUNK * (slot + 1))
-                _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
-                for i in range(n):
-                    part = chunk + i * state_bytes
-                    if split:
-                        index = first + i // group * heads + i % group
-                        copy(parts + (index * slots + slot) * state_bytes, part, state_bytes)
-                    else:
-                        call(merge, (totals + i * state_bytes, part, dim))
-            if not split:
-                for i in range(n):
-                    _deliver(p, row + i // group, kv * group + i % group, totals + i * state_bytes)
+    span, kv = item // kv_heads, item % kv_heads
+    row, n_rows, n_pages = _span(header, span)
+    n = n_rows * group
+    clear(totals, n * state_bytes)
+    for r in range(n):
+        store32(totals + r * state_bytes, 0xFF800000)
+    for first in range(0, n_pages, CHUNK):
+        pages = (first, min(n_pages, first + CHUNK))
+        _chunk(header, p, row, n_rows, kv, pages, chunk, scratch)
+        for r in range(n):
+            call(merge, (totals + r * state_bytes, chunk + r * state_bytes, dim))
+    for r in range(n):
+        _deliver(p, row + r // group, kv * group + r % group, totals + r * state_bytes)
 
 
 @compiled

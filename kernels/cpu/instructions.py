@@ -7,8 +7,8 @@ quicker than waiting for it.
 
 from __future__ import annotations
 
-from kernels.cpu.layout import AHEAD, GATED_ROWS, Head
-from kernels.cpu.machine import call, compiled, copy, field, load32, load64
+from kernels.cpu.layout import AHEAD, GATED_ROWS, SHARED_ROWS, Head
+from kernels.cpu.machine import atomic_add, call, compiled, copy, field, load32, load64
 from kernels.cpu.products import CODED_BLOCK
 
 
@@ -42,7 +42,24 @@ def own(header: int, tid: int, private: int) -> int:
 
 
 @compiled
-def linear(header: int, a: int, tid: int, scratch: int) -> None:
+def pieces(header: int, i: int, tid: int, n: int, turn: int) -> tuple[int, int]:
+    """The next of `n` things to do in instruction `i` for this thread's turn 0, 1, ..: begin and end.
+
+    Steps of few rows have one turn of fixed shares; later pieces are taken by whoever is free, which
+    evens out threads of unequal speed.
+    """
+    threads = field(header, Head.THREADS)
+    if field(header, Head.M) < SHARED_ROWS:
+        if turn:
+            return n, n
+        return n * tid // threads, n * (tid + 1) // threads
+    size = max(1, n // (8 * threads))
+    begin = size * atomic_add(field(header, Head.COUNTERS) + 8 * i, 1)
+    return begin, min(n, begin + size)
+
+
+@compiled
+def linear(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """x @ w.T: this thread's panels (or rows, where panels are few)."""
     # a: kernels, x, x stride, w, panel stride, k, n, y, y stride, to the logits?, x private?
     kernels, x, x_stride, w = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
@@ -53,78 +70,86 @@ def linear(header: int, a: int, tid: int, scratch: int) -> None:
     if field(a, 9):
         n_rows = field(header, Head.R)
         y, y_stride = field(header, Head.LOGITS), field(header, Head.LOGITS_STRIDE)
-    threads = field(header, Head.THREADS)
-    n_panels = (n + 15) // 16
-    whole = n // 16
-    first_row, last_row = 0, n_rows
-    if n_rows >= 8 * threads and n_panels < 4 * threads:
-        blocks = (n_rows + 7) // 8
-        first_row, last_row = 8 * (blocks * tid // threads), 8 * (blocks * (tid + 1) // threads)
-        last_row = min(last_row, n_rows)
-        begin, end = 0, n_panels
-    else:
-        begin, end = n_panels * tid // threads, n_panels * (tid + 1) // threads
+    n_panels, whole = (n + 15) // 16, n // 16
+    # Few panels: blocks of rows are the pieces of work.
+    by_rows = n_rows >= SHARED_ROWS and n_panels < 4 * field(header, Head.THREADS)
+    n_pieces = (n_rows + 15) // 16 if by_rows else n_panels
     # So many panels stay in the cache while the rows pass by.
     group = max(1, field(header, Head.L2) // panel_stride)
-    panel = begin
-    while panel < end:
-        count = min(group, end - panel)
-        if panel < whole:
-            count = min(count, whole - panel)
-            rows(
-                kernels, x + first_row * x_stride, x_stride, last_row - first_row,
-                w + panel * panel_stride, count, k,
-                y + first_row * y_stride + 64 * panel, y_stride, panel_stride,
-                w + panel * panel_stride + AHEAD,
-            )  # fmt: skip
-        else:
-            for row in range(first_row, last_row):
+    turn = 0
+    while True:
+        begin, end = pieces(header, i, tid, n_pieces, turn)
+        if begin >= end:
+            return
+        turn += 1
+        first_row, last_row, panel = 0, n_rows, begin
+        if by_rows:
+            first_row, last_row, panel, end = 16 * begin, min(n_rows, 16 * end), 0, n_panels
+        while panel < end:
+            count = min(group, end - panel)
+            at = w + panel * panel_stride
+            if panel < whole:
+                count = min(count, whole - panel)
                 rows(
-                    kernels, x + row * x_stride, x_stride, 1, w + panel * panel_stride, 1, k,
-                    scratch, 64, panel_stride, 0,
+                    kernels, x + first_row * x_stride, x_stride, last_row - first_row, at, count, k,
+                    y + first_row * y_stride + 64 * panel, y_stride, panel_stride, at + AHEAD,
                 )  # fmt: skip
-                copy(y + row * y_stride + 64 * panel, scratch, 4 * (n - 16 * whole))
-        panel += count
+            else:
+                for row in range(first_row, last_row):
+                    rows(
+                        kernels, x + row * x_stride, x_stride, 1, at, count, k, scratch, 64,
+                        panel_stride, at,
+                    )  # fmt: skip
+                    copy(y + row * y_stride + 64 * panel, scratch, 4 * (n - 16 * whole))
+            panel += count
 
 
 @compiled
-def gated(header: int, a: int, tid: int, scratch: int) -> None:
+def gated(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """silu(x @ gate.T) * (x @ up.T): this thread's columns, 32 by 32, never written in between."""
     # a: kernels, x, x stride, gate, up, panel stride, k, n, pairs of panels at once, swiglu kernel, out,
     #    out stride, coded, coded stride, x private?
+    n, group = field(a, 7), field(a, 8)
+    turn = 0
+    while True:
+        pair, end = pieces(header, i, tid, (n + 31) // 32, turn)
+        if pair >= end:
+            return
+        turn += 1
+        while pair < end:
+            count = min(group, end - pair)
+            _gated_columns(header, a, tid, scratch, pair, count)
+            pair += count
+
+
+@compiled
+def _gated_columns(header: int, a: int, tid: int, scratch: int, pair: int, count: int) -> None:
+    """Columns 32 pair .. 32 (pair + count) of `gated`."""
     kernels, x, x_stride, gate, up = (
         field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
     )  # fmt: skip
-    panel_stride, k, n, group, combine = (
-        field(a, 5), field(a, 6), field(a, 7), field(a, 8), field(a, 9),
-    )  # fmt: skip
+    panel_stride, k, n, combine = field(a, 5), field(a, 6), field(a, 7), field(a, 9)
     out, out_stride, coded, coded_stride = (
         field(a, 10), field(a, 11), field(a, 12), field(a, 13),
     )  # fmt: skip
     x += own(header, tid, field(a, 14)) * x_stride
-    n_rows, threads = field(header, Head.M), field(header, Head.THREADS)
-    n_panels = (n + 15) // 16
-    n_pairs = (n + 31) // 32
-    pair, end = n_pairs * tid // threads, n_pairs * (tid + 1) // threads
-    while pair < end:
-        count = min(group, end - pair)
-        width = min(32 * count, n - 32 * pair)
-        panels = min(2 * count, n_panels - 2 * pair)
-        stride = 2 * 4 * 32 * count
-        for row in range(0, n_rows, GATED_ROWS):
-            size = min(GATED_ROWS, n_rows - row)
-            for part in range(2):
-                w = (up if part else gate) + 2 * pair * panel_stride
-                rows(
-                    kernels, x + row * x_stride, x_stride, size, w, panels, k,
-                    scratch + part * 128 * count, stride, panel_stride, w + AHEAD,
-                )  # fmt: skip
-            for r in range(size):
-                at = scratch + r * stride
-                to = out + (row + r) * out_stride + 128 * pair if out else 0
-                code_to = coded + (row + r) * coded_stride + CODED_BLOCK * pair if coded else 0
-                call(combine, (at, at + 128 * count, to, code_to, width))
-        pair += count
+    n_rows = field(header, Head.M)
+    width = min(32 * count, n - 32 * pair)
+    panels = min(2 * count, (n + 15) // 16 - 2 * pair)
+    stride = 2 * 4 * 32 * count
+    for row in range(0, n_rows, GATED_ROWS):
+        size = min(GATED_ROWS, n_rows - row)
+        for part in range(2):
+            w = (up if part else gate) + 2 * pair * panel_stride
+            rows(
+                kernels, x + row * x_stride, x_stride, size, w, panels, k,
+                scratch + part * 128 * count, stride, panel_stride, w + AHEAD,
+            )  # fmt: skip
+        for r in range(size):
+            at = scratch + r * stride
+            to = out + (row + r) * out_stride + 128 * pair if out else 0
+            code_to = coded + (row + r) * coded_stride + CODED_BLOCK * pair if coded else 0
+            call(combine, (at, at + 128 * count, to, code_to, width))
 
 
 @compiled

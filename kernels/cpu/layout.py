@@ -109,6 +109,7 @@ class Head(IntEnum):
     N_SEQUENCES = 39
     N_PAGES = 40
     SPLIT = 41
+    COUNTERS = 42
     ASLEEP = 48
 
 
@@ -126,3 +127,6 @@ GATED_ROWS = 32
 
 AHEAD = 4096
 """How far ahead weights are fetched into the cache, in bytes."""
+
+SHARED_ROWS = 16
+"""From so many rows on, threads take pieces of work when they are free instead of fixed shares."""

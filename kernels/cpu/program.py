@@ -2,7 +2,7 @@
 
 Everything is an address or a count in 64-bit integers, so the program holds for every step: what changes
 from step to step is in the header and in the arrays that it points to. Threads take fixed shares of each
-instruction and meet at a barrier after it; no result depends on the shares.
+instruction, or pieces of large ones, and meet at a barrier after it; no result depends on the shares.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kernels.cpu.machine import (
     atomic_load,
     atomic_swap,
     call,
+    clear,
     compiled,
     field,
     load32,
@@ -69,9 +70,9 @@ def _execute(header: int, tid: int) -> None:
         if (m == 1 and meet == Meet.ROWS) or (not split and meet == Meet.SPLIT):
             meet = 0
         if op == Op.LINEAR:
-            instructions.linear(header, a, tid, scratch)
+            instructions.linear(header, a, i, tid, scratch)
         elif op == Op.GATED:
-            instructions.gated(header, a, tid, scratch)
+            instructions.gated(header, a, i, tid, scratch)
         elif op == Op.NORM:
             instructions.norm(header, a, tid, first, last)
         elif op == Op.SWIGLU:
@@ -79,7 +80,7 @@ def _execute(header: int, tid: int) -> None:
         elif op == Op.PLACE:
             attention.place(header, a, tid, scratch)
         elif op == Op.ATTEND:
-            attention.attend(header, a, tid, scratch)
+            attention.attend(header, a, i, tid, scratch)
         elif op == Op.FINISH:
             attention.finish(header, a, first, last, scratch)
         elif op == Op.EMBED:
@@ -136,6 +137,7 @@ def _begin(header: int) -> int:
     """Let the workers start on the program; returns how many must be woken, -1 for a bad step."""
     if not _find_spans(header):
         return -1
+    clear(field(header, Head.COUNTERS), 8 * field(header, Head.END))
     store64(header + 8 * Head.BASE, atomic_load(header + 8 * Head.ARRIVED))
     atomic_add(header + 8 * Head.EPOCH, 1)
     count = 0
