@@ -148,7 +148,7 @@ def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -
         # A display is named that does not answer; Qt would abort now, with words for developers.
         from engine import cli
 
-        log.critical("%s", message)
+        log.info("%s", message)
         print(cli.NO_DISPLAY, file=sys.stderr)
         os._exit(cli.EXIT_NO_DISPLAY)
     level = _LEVELS.get(kind, logging.WARNING)
