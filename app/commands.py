@@ -45,6 +45,7 @@ class Commands(QObject):
             key = "Ctrl+," if name == "settings" else f"Ctrl+{number}"
             self._add(f"page.{name}", key, partial(window.navigate, name))
         self._add("palette", "Ctrl+K", self._palette)
+        self._add("rail", "Ctrl+B", window.toggle_rail)
         self._add("pane", "Ctrl+I", window.toggle_pane)
         self._add("next", "F6", partial(window.jump, 1))
         self._add("previous", "Shift+F6", partial(window.jump, -1))
@@ -78,6 +79,7 @@ class Commands(QObject):
             "pick": self.tr("Choose a model"),
             "search": self.tr("Search all chats"),
             "palette": self.tr("Commands"),
+            "rail": self.tr("Show or hide the rail"),
             "pane": self.tr("Show or hide the right pane"),
             "next": self.tr("Next part of the window"),
             "previous": self.tr("Previous part of the window"),

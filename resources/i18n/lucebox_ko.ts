@@ -301,6 +301,10 @@
         <translation>명령</translation>
     </message>
     <message>
+        <source>Show or hide the rail</source>
+        <translation>왼쪽 메뉴 표시 또는 숨기기</translation>
+    </message>
+    <message>
         <source>Show or hide the right pane</source>
         <translation>오른쪽 창 표시 또는 숨기기</translation>
     </message>

@@ -131,6 +131,18 @@ def test_the_pane_folds_and_is_remembered(qtbot: QtBot, window: MainWindow) -> N
     qtbot.waitUntil(lambda: window.pane.width() > 200)
 
 
+def test_the_rail_can_go(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.keyClick(window, Qt.Key.Key_B, CTRL)
+    assert not window.rail.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    assert window.stack.isAncestorOf(window.focusWidget())
+    qtbot.keyClick(window, Qt.Key.Key_2, CTRL)
+    assert window.shown == "models"
+    qtbot.keyClick(window, Qt.Key.Key_B, CTRL)
+    assert window.rail.isVisible()
+
+
 def test_a_page_without_inspector_has_no_pane(window: MainWindow) -> None:
     window.navigate("models")
     assert not window.pane.isVisible()
