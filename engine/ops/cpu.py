@@ -70,6 +70,7 @@ class CpuOps:
         self._free: dict[int, list[Area]] = {}
         self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
         self._code: list[list[int]] = []
+        self._operands: list[NDArray[np.int64]] = []
         self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
         self._ropes: list[tuple[Rope, F32]] = []
         self._marks: list[tuple[int, int, Buffer]] = []
@@ -159,6 +160,7 @@ class CpuOps:
             # A row for each thread's copy; kernels may read a little past the last row.
             n_rows = max(self._limits.rows, self._threads)
             area = Area(
+                width,
                 aligned(n_rows * 4 * padded(width) + 128),
                 aligned(n_rows * padded(width) // 32 * products.CODED_BLOCK),
             )
@@ -200,11 +202,17 @@ class CpuOps:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        self._code, self._marks, self._ropes = [], [], []
+        self._code, self._marks, self._ropes, self._operands = [], [], [], []
         yield
         self._program = np.array(
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)
+        # Fused operations leave memory that no instruction refers to.
+        numbers = [self._program.ravel(), *self._operands]
+        addresses = np.sort(np.concatenate(numbers))
+        for area in self._areas:
+            area.trim(addresses)
+        self._free.clear()
         scratch = aligned(self._scratch_bytes * self._threads)
         counters = aligned(8 * len(self._program))
         self._held += [scratch, counters]
@@ -338,7 +346,7 @@ class CpuOps:
             ],
             np.int64,
         )  # fmt: skip
-        self._held.append(operands)
+        self._operands.append(operands)
         self._emit(Op.PLACE, operands.ctypes.data)
         self._emit(Op.ATTEND, operands.ctypes.data)
         whole = s.head_dim % 32 == 0
@@ -464,7 +472,7 @@ class CpuOps:
         self._want(step.logit_rows)
         for rope, table in self._ropes:
             pairs = rope.n_rot // 2
-            angle = np.multiply.outer(step.positions, _frequencies(rope))
+            angle = np.multiply.outer(step.positions, rope.frequencies())
             table[:m, :pairs] = np.cos(angle) * rope.magnitude
             table[:m, pairs:] = np.sin(angle) * rope.magnitude
 
@@ -484,10 +492,3 @@ class CpuOps:
         """While recording: have the float32 form of `x` written, so that `x.values` can show it."""
         x.products.clear()
         self._rows(x, "floats")
-
-
-def _frequencies(rope: Rope) -> NDArray[np.float64]:
-    """Radians for each position, of each pair."""
-    exponent = np.arange(0, rope.n_rot, 2, dtype=np.float64) / rope.n_rot
-    frequency = np.float64(rope.base) ** -exponent * rope.scale
-    return frequency if rope.factors is None else frequency / rope.factors
