@@ -196,15 +196,6 @@ def test_the_palette_finds_and_does(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: window.findChild(Palette) is None)
 
 
-def test_the_palette_lists_no_name_twice(window: MainWindow) -> None:
-    window.services.actions.add(QAction("New chat", window))
-    palette = Palette(window.services.actions, window)
-    found = palette.findChild(QListWidget)
-    names = [found.item(i).text() for i in range(found.count())]
-    assert names.count("New chat") == 1
-    palette.close()
-
-
 def test_f1_shows_every_key(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.keyClick(window, Qt.Key.Key_F1)
     keymap = window.findChild(KeyMap)
