@@ -1410,6 +1410,14 @@
         <translation>새 채팅마다 먼저 보냅니다.</translation>
     </message>
     <message>
+        <source>How models run</source>
+        <translation>모델 실행</translation>
+    </message>
+    <message>
+        <source>By setting; what the user changed from the defaults.</source>
+        <translation>설정별로 기본값에서 바꾼 값입니다.</translation>
+    </message>
+    <message>
         <source>Sampling of each model</source>
         <translation>모델별 샘플링</translation>
     </message>
