@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from engine import paths
 from engine.config import Precision
-from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
-from engine.ops.cpu_buffers import Area, Buffer
-from engine.ops.cpu_weights import Weight, pack, padded
+from engine.ops.cpu_buffers import Area, Buffer, key_value_pages
+from engine.ops.cpu_weights import Weight, pack, padded, short_of_memory
 from kernels.cpu import products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
@@ -108,17 +107,7 @@ class CpuOps:
                 "key/value heads; expected a head size divisible by 16 and whole groups of heads."
             )
         self._shape, self._limits = shape, limits
-        size = DENSE[self._pages_kind]
-        self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * size
-        kv = shape.n_layers * 2 * limits.pages * self._page_bytes
-        free = psutil.virtual_memory().available
-        if kv > free:
-            raise OutOfMemory(
-                f"CPU: keys and values need {kv:,} bytes ({shape.n_layers} layers x 2 x "
-                f"{limits.pages} pages x {self._page_bytes:,} bytes) and {free:,} are free. Use a "
-                "shorter context or fewer sequences at once."
-            )
-        self._kv = aligned(kv).reshape(shape.n_layers, 2, limits.pages, self._page_bytes)
+        self._kv = key_value_pages(shape, limits, DENSE[self._pages_kind])
         group = shape.n_heads // shape.n_kv_heads
         n = SPAN_ROWS * group
         self._need_scratch(4 * n * (PAGE + shape.head_dim) + 8 * n * (STATE + shape.head_dim))
@@ -203,7 +192,10 @@ class CpuOps:
     @contextmanager
     def recording(self) -> Iterator[None]:
         self._code, self._marks, self._ropes, self._operands = [], [], [], []
-        yield
+        try:
+            yield
+        except MemoryError as e:
+            raise short_of_memory("the work space does not fit") from e
         self._program = np.array(
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)

@@ -77,8 +77,12 @@ def _panels(arena: Arena, tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]
     try:
         return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
     except MemoryError as e:
-        raise OutOfMemory(
-            f"CPU: {tensor.name} needs {panels * panel_bytes:,} bytes and only "
-            f"{psutil.virtual_memory().available:,} are free. Close other programs or use a "
-            "smaller model."
-        ) from e
+        raise short_of_memory(f"{tensor.name} needs {panels * panel_bytes:,} bytes") from e
+
+
+def short_of_memory(what: str) -> OutOfMemory:
+    """An error that says what found no room, and how much there is."""
+    free = psutil.virtual_memory().available
+    return OutOfMemory(
+        f"CPU: {what} and {free:,} bytes are free. Close other programs or use a smaller model."
+    )
