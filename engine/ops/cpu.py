@@ -83,7 +83,10 @@ class CpuOps:
 
     def upload(self, tensor: Tensor) -> Weight:
         fallback = "F16" if self._fast and self._target.f16 else "F32"
-        weight = pack(tensor, fallback, self._arena, self._interleave)
+        try:
+            weight = pack(tensor, fallback, self._arena, self._interleave)
+        except MemoryError as e:
+            raise short_of_memory(f"{tensor.name} of {tensor.n_bytes:,} bytes finds no room") from e
         self._weights.append(weight)
         return weight
 
@@ -195,7 +198,7 @@ class CpuOps:
         try:
             yield
         except MemoryError as e:
-            raise short_of_memory("the work space does not fit") from e
+            raise short_of_memory("the work space finds no room") from e
         self._program = np.array(
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)

@@ -44,7 +44,7 @@ def padded(width: int) -> int:
 def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) -> Weight:
     """Repack a tensor into `arena`; types without kernels of their own become `fallback`, a dense kind.
 
-    Raises `OutOfMemory`, and `UnsupportedModel` for a type that nothing here can read.
+    Raises `MemoryError`, and `UnsupportedModel` for a type that nothing here can read.
     """
     kind = tensor.type.name
     if len(tensor.shape) == 1:
@@ -74,10 +74,7 @@ def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) ->
 
 def _panels(arena: Arena, tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
     panels = -(-tensor.shape[0] // PANEL)
-    try:
-        return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
-    except MemoryError as e:
-        raise short_of_memory(f"{tensor.name} needs {panels * panel_bytes:,} bytes") from e
+    return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
 
 
 def short_of_memory(what: str) -> OutOfMemory:
