@@ -214,6 +214,8 @@ class Application(QObject):
         if model is None:
             return
         self.settings.update(last_model=str(model.path))
+        for warning in model.warnings:
+            self.window.say("warn", f"{model.name}: {warning}")
         if self._garbage is not None:
             self._garbage.keep()
 

@@ -137,6 +137,17 @@ def test_a_file_of_the_command_line_is_loaded_and_remembered(
     assert made.settings.value.last_model == str(file)
 
 
+def test_what_may_spoil_a_models_answers_is_said(
+    start: Started, fake: FakeEngine, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"")
+    fake.load_warnings = ("The pre-tokenizer 'odd' is not known.",)
+    made = start(Wanted((str(file),)))
+    start.qtbot.waitUntil(lambda: notes(made) != [], timeout=5000)
+    assert notes(made) == ["mine: The pre-tokenizer 'odd' is not known."]
+
+
 def test_another_launch_brings_its_files(start: Started, tmp_path: Path) -> None:
     made = start()
     opened: list[list[Path]] = []
