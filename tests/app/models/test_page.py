@@ -55,6 +55,15 @@ def test_enter_loads_and_goes_to_the_chat(
     assert controller.model is not None and controller.model.path == alpha(tree)
 
 
+def test_who_went_on_to_another_page_stays_there(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, services: Services
+) -> None:
+    qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    services.page = "settings"
+    qtbot.waitUntil(lambda: controller.state == "ready")
+    assert seen.pages == []
+
+
 def test_a_loaded_model_is_not_loaded_again(
     qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen
 ) -> None:
