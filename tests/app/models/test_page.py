@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
 from app.models.library import Library
+from app.models.opener import opener_of
 from app.models.page import ModelsPage
 from app.page import Services
 from app.theme import theme
@@ -58,9 +59,9 @@ def test_enter_loads_and_goes_to_the_chat(
 def test_who_went_on_to_another_page_stays_there(
     qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, services: Services
 ) -> None:
-    qtbot.keyClick(page.view, Qt.Key.Key_Return)
-    services.page = "settings"
-    qtbot.waitUntil(lambda: controller.state == "ready")
+    opener_of(services).began.connect(lambda path: setattr(services, "page", "settings"))
+    with qtbot.waitSignal(controller.model_changed):
+        qtbot.keyClick(page.view, Qt.Key.Key_Return)
     assert seen.pages == []
 
 
