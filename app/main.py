@@ -186,8 +186,9 @@ class Application(QObject):
             self.window.begin_first_run()
 
     def _open_files(self, files: Sequence[str]) -> None:
-        if len(files) == 1 and Path(files[0]).is_file():
-            self.controller.load(Path(files[0]))
+        first = Path(files[0])
+        if len(files) == 1 and first.suffix.lower() == ".gguf" and first.is_file():
+            self.controller.load(first)
         else:
             self.services.open_paths([Path(f) for f in files])
 

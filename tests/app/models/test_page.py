@@ -274,6 +274,7 @@ def test_a_card_can_be_closed(
     close = next(b for b in page.panel.card.findChildren(QPushButton) if b.text() == "Close")  # type: ignore[union-attr]
     qtbot.mouseClick(close, Qt.MouseButton.LeftButton)
     assert page.panel.card is None and not page.panel.isVisible()
+    assert page.view.hasFocus(), "not what comes first in the window"
 
 
 # For all
