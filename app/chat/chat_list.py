@@ -177,6 +177,7 @@ class ChatList(QFrame):
         undo, self._undo = self._undo, None
         if undo is not None:
             undo()
+            self._services.toast(self.tr("The chat is back."))
 
     @Slot(QPoint)
     def _on_menu(self, point: QPoint) -> None:

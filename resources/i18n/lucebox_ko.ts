@@ -137,6 +137,10 @@
         <translation>“{title}” 채팅을 삭제했습니다</translation>
     </message>
     <message>
+        <source>The chat is back.</source>
+        <translation>채팅을 되살렸습니다.</translation>
+    </message>
+    <message>
         <source>Open</source>
         <translation>열기</translation>
     </message>
@@ -202,6 +206,10 @@
         <translation>
             <numerusform>메시지 %n개</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>Writing…</source>
+        <translation>쓰는 중…</translation>
     </message>
     <message>
         <source>Untitled</source>
