@@ -25,7 +25,6 @@ from app.chat.page import ChatPage
 from app.chat.row import MessageRow
 from app.chat.tree import State
 from app.chat.view import MessageView
-from app.page import Services
 from app.theme import theme
 from engine.errors import ContextOverflow
 from tests.app.chat.conftest import settle
@@ -461,58 +460,3 @@ def test_everything_has_a_name(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
         assert made.accessibleName() or made.text() or not made.isVisibleTo(page), made
     for widget in (page.composer.editor, page.list.search, page.list.view, page.view):
         assert widget.accessibleName()
-
-
-def test_closing_saves_what_is_typed_and_written(
-    qtbot: QtBot, page: ChatPage, engine: FakeEngine
-) -> None:
-    from app.chat.store import ChatStore
-
-    engine.answer, engine.token_s = "word " * 5000, 0.005
-    page.composer.set_text("question")
-    page.composer._send.click()
-    page.composer.set_text("next question")
-    qtbot.waitUntil(lambda: len(page.session.chat.path()[-1].text) > 20)
-    assert page.can_close()
-    store = ChatStore(page.services.chat_store)
-    (info,) = store.chats().result(10)
-    assert info.draft == "next question"
-    chat = store.load(info.id).result(10)
-    store.close()
-    assert chat is not None
-    assert chat.path()[-1].text.startswith("word ")
-
-
-def test_a_page_built_anew_shows_the_same_chat(
-    qtbot: QtBot, page: ChatPage, services: Services, engine: FakeEngine
-) -> None:
-    engine.answer, engine.token_s = "word " * 200, 0.005
-    page.composer.set_text("question")
-    page.composer._send.click()
-    page.composer.set_text("draft")
-    qtbot.waitUntil(lambda: len(page.session.chat.path()[-1].text) > 20)
-    page.can_close()
-    page.close()
-    again = ChatPage(services)
-    qtbot.addWidget(again)
-    again.resize(1100, 800)
-    again.show()
-    assert again.composer.text == "draft"
-    settle(qtbot, again.session)
-    answer = again.session.chat.path()[-1]
-    assert answer.text == "word " * 200
-    assert row_of(again, answer.id).entry.main.text.startswith("word ")  # type: ignore[union-attr]
-
-
-def test_a_hidden_page_does_no_work_and_catches_up(
-    qtbot: QtBot, page: ChatPage, engine: FakeEngine
-) -> None:
-    engine.answer, engine.token_s = "word " * 100, 0.003
-    page.composer.set_text("question")
-    page.composer._send.click()
-    page.hide()
-    settle(qtbot, page.session)
-    answer = page.session.chat.path()[-1]
-    assert "word" not in (page.view._entry(answer.id).main.text)  # type: ignore[union-attr]
-    page.show()
-    assert page.view._entry(answer.id).main.text.startswith("word ")  # type: ignore[union-attr]
