@@ -272,7 +272,8 @@ class AppSettings:
 class Plan:
     """The resolved configuration of one loaded model: all numbers final, nothing optional.
 
-    `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence.
+    `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence,
+    `n_slots` recurrent states (0 for models that have none).
     """
 
     path: Path
@@ -284,5 +285,6 @@ class Plan:
     prefill_chunk: int
     page_tokens: int
     n_pages: int
+    n_slots: int
     chat_template_file: str | None
     notes: tuple[str, ...] = ()

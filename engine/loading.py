@@ -23,6 +23,7 @@ from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
 from engine.runner import Runner
 from engine.scheduler import Scheduler
+from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
 from engine.types import LoadProgress, ModelInfo
 from engine.weights import load_weights
@@ -102,6 +103,7 @@ def load_model(
                 pages=plan.n_pages,
                 page_tokens=plan.page_tokens,
                 pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+                slots=plan.n_slots,
             )
             ops.allocate(cfg.shape, limits)
             with ops.recording():
@@ -124,13 +126,14 @@ def load_model(
             template=template,
             ops=ops,
             runner=Runner(ops, limits, cfg.shape),
-            scheduler=Scheduler(
-                PagePool(plan.n_pages, plan.page_tokens),
-                plan.max_concurrency,
-                plan.prefill_chunk,
-                plan.max_ctx,
-            ),
+            scheduler=_scheduler(plan),
         )
+
+
+def _scheduler(plan: Plan) -> Scheduler:
+    states = StateSlots(plan.n_slots) if plan.n_slots else None
+    pool = PagePool(plan.n_pages, plan.page_tokens, states.forget if states else None)
+    return Scheduler(pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states)
 
 
 def _make_ops(plan: Plan) -> Ops:
@@ -146,7 +149,7 @@ def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event |
     if on_progress is not None:
         on_progress(LoadProgress("warming up", 0, 1))
     zero = np.zeros(1, dtype=np.int32)
-    ops.run(StepInput(zero, zero, zero, zero[None, :], zero))
+    ops.run(StepInput(zero, zero, zero, zero[None, :], zero, zero))
     if on_progress is not None:
         on_progress(LoadProgress("warming up", 1, 1))
 

@@ -18,6 +18,7 @@ _LEAST_CTX = 2_048  # below this an automatic context is of no use
 _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
+_CHECKPOINTS = 8  # recurrent states that remember prefixes
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
 # Bytes that the CPU keeps for a block of the file's; scales of 6 bits grow to 8. Matrices of other types
@@ -33,8 +34,8 @@ class Footprint:
     """What of a file decides over memory; 0 where the file does not say.
 
     `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
-    `context` tokens of training, `kv_values` keys and values of a token in all layers, `row` bytes of
-    intermediate values a token, `n_vocab` words.
+    `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
+    recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words.
     """
 
     weights: int
@@ -43,6 +44,7 @@ class Footprint:
     kv_values: int
     row: int
     n_vocab: int
+    state: int = 0
 
     @classmethod
     def of(cls, header: HeaderSummary) -> Footprint:
@@ -80,6 +82,7 @@ class Footprint:
             loose=loose,
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
+            state=_state_bytes(header),
             row=int(values * _BYTES_PER_VALUE),
             n_vocab=len(words) if isinstance(words, list) else 0,
         )
@@ -92,11 +95,26 @@ class Footprint:
         """Bytes of one page of keys and values, all layers."""
         return self.kv_values * PAGE_TOKENS * _float_bytes(config)
 
+    def slots(self, config: EngineConfig) -> int:
+        """Recurrent states: one for each sequence at once, the others remember prefixes."""
+        return config.max_concurrency + _CHECKPOINTS if self.state else 0
+
     def work(self, config: EngineConfig) -> int:
-        """Bytes of step buffers, logits and vocabulary."""
+        """Bytes of step buffers, logits, recurrent states and vocabulary."""
         rows = config.prefill_chunk + config.max_concurrency
         logits = config.max_concurrency * self.n_vocab * 4
-        return rows * self.row + logits + self.n_vocab * _BYTES_PER_WORD
+        states = self.slots(config) * self.state
+        return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
+
+
+def _state_bytes(header: HeaderSummary) -> int:
+    """Matrices and convolution tails of all Gated DeltaNet layers, float32."""
+    arch, meta = header.architecture, header.meta
+    size = _number(meta, f"{arch}.ssm.state_size")
+    n_v, n_k = (_number(meta, f"{arch}.ssm.{k}") for k in ("time_step_rank", "group_count"))
+    tail = max(0, _number(meta, f"{arch}.ssm.conv_kernel") - 1)
+    layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
+    return layers * 4 * size * (n_v * size + tail * (2 * n_k + n_v))
 
 
 def _float_bytes(config: EngineConfig) -> int:
@@ -177,6 +195,7 @@ def resolve(
         prefill_chunk=config.prefill_chunk,
         page_tokens=PAGE_TOKENS,
         n_pages=sizing.n_pages,
+        n_slots=sizing.footprint.slots(config),
         chat_template_file=config.chat_template_file,
         notes=sizing.notes(),
     )
