@@ -11,7 +11,6 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
-from app.palette import KeyMap, Palette, keys
 from engine.config import AppSettings, info_of
 
 if TYPE_CHECKING:
@@ -19,6 +18,16 @@ if TYPE_CHECKING:
 
 # What the chat page does itself while it has the focus, and how it is asked to from elsewhere.
 ELSEWHERE = {"new": {"new": True}, "pick": {"pick": True}, "search": {"search": True}}
+
+
+def plain(text: str) -> str:
+    """An action's text without the mark of its accelerator."""
+    return text.replace("&&", "\0").replace("&", "").replace("\0", "&")
+
+
+def keys(action: QAction) -> str:
+    """An action's shortcut as the system writes it."""
+    return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
 
 
 class Commands(QObject):
@@ -36,6 +45,7 @@ class Commands(QObject):
             key = "Ctrl+," if name == "settings" else f"Ctrl+{number}"
             self._add(f"page.{name}", key, partial(window.navigate, name))
         self._add("palette", "Ctrl+K", self._palette)
+        self._add("rail", "Ctrl+B", window.toggle_rail)
         self._add("pane", "Ctrl+I", window.toggle_pane)
         self._add("next", "F6", partial(window.jump, 1))
         self._add("previous", "Shift+F6", partial(window.jump, -1))
@@ -69,6 +79,7 @@ class Commands(QObject):
             "pick": self.tr("Choose a model"),
             "search": self.tr("Search all chats"),
             "palette": self.tr("Commands"),
+            "rail": self.tr("Show or hide the rail"),
             "pane": self.tr("Show or hide the right pane"),
             "next": self.tr("Next part of the window"),
             "previous": self.tr("Previous part of the window"),
@@ -101,10 +112,14 @@ class Commands(QObject):
 
     @Slot()
     def _palette(self) -> None:
+        from app.palette import Palette
+
         Palette(self._window.services.actions, self._window).open()
 
     @Slot()
     def _keys(self) -> None:
+        from app.palette import KeyMap
+
         KeyMap(self._window.services.actions, self._window).open()
 
     def _resize_text(self, steps: int) -> None:

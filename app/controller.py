@@ -16,6 +16,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.report import ErrorReport, report_of
 from app.worker import EngineWorker, make_engine
@@ -80,6 +81,7 @@ class EngineController(QObject):
         self._streams: dict[int, _Stream] = {}
         self._load: _Load | None = None
         self._next_load: _Load | None = None
+        self._unloading: threading.Thread | None = None
         self._next_failed_id = -1
         self._viewers: weakref.WeakSet[QWidget] = weakref.WeakSet()
         self._closing = False
@@ -163,7 +165,8 @@ class EngineController(QObject):
             return
         for request_id in list(self._streams):
             self.cancel(request_id)
-        threading.Thread(target=self._run_unload, name="unload", daemon=True).start()
+        self._unloading = threading.Thread(target=self._run_unload, name="unload", daemon=True)
+        self._unloading.start()
         self._set_model(None)
 
     def submit(self, request: Request, listener: Listener) -> int:
@@ -173,7 +176,7 @@ class EngineController(QObject):
         """
         stream = _Stream(listener)
         try:
-            if self.engine is None or self._closing:
+            if self._model is None or self._closing:
                 raise EngineError("No model is loaded. Open a model file first.")
             request_id = int(self.engine.submit(request, stream.events.append))
         except Exception as error:
@@ -241,6 +244,9 @@ class EngineController(QObject):
 
         try:
             self._worker.ready.wait()
+            if (unloading := self._unloading) is not None:
+                # Else it could throw out what this load brings.
+                unloading.join()
             if self._worker.engine is None:
                 raise self._worker.error or EngineError("The engine is not there.")
             load.result = self._worker.engine.load(
@@ -304,11 +310,21 @@ class EngineController(QObject):
         self._load = None
         if load.result is not None:
             self._set_model(load.result)
-        elif not isinstance(load.error, LoadCancelled) and not self._closing:
-            self._fail(load)
+        else:
+            self._take_what_is_left()
+            if not isinstance(load.error, LoadCancelled) and not self._closing:
+                self._fail(load)
         following, self._next_load = self._next_load, None
         if following is not None:
             self.load(following.path, following.config)
+
+    def _take_what_is_left(self) -> None:
+        """After a load that brought nothing: the former model, unless it had to go for good."""
+        if self.engine is None or self._closing:
+            return
+        model = self.engine.status().model
+        if model != self._model:
+            self._set_model(model)
 
     def _fail(self, load: _Load) -> None:
         assert load.error is not None
@@ -346,7 +362,8 @@ class EngineController(QObject):
             state = "failed"
         else:
             state = "ready" if self._model is not None else "idle"
-        busy = bool(self._streams) and any(w.isVisible() for w in self._viewers)
+        # A page that was built anew for another language leaves a viewer behind that Qt has deleted.
+        busy = bool(self._streams) and any(isValid(w) and w.isVisible() for w in self._viewers)
         if busy and not self._metrics_timer.isActive():
             self._metrics_timer.start()
         elif not busy and self._metrics_timer.isActive():

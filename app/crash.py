@@ -110,7 +110,6 @@ class Watch(QObject):
             )
         except OSError:
             self._handler = logging.StreamHandler()
-            self._handler.setLevel(logging.WARNING)
         self._handler.setFormatter(form)
         self._talk = logging.StreamHandler()
         self._talk.setLevel(logging.ERROR)
@@ -145,22 +144,25 @@ def _give_streams() -> None:
 
 
 def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
+    if kind == QtMsgType.QtFatalMsg and "platform plugin" in message:
+        # A display is named that does not answer; Qt would abort now, with words for developers.
+        from engine import cli
+
+        log.info("%s", message)
+        print(cli.NO_DISPLAY, file=sys.stderr)
+        os._exit(cli.EXIT_NO_DISPLAY)
     level = _LEVELS.get(kind, logging.WARNING)
     logging.getLogger("qt").log(level, "%s", message)
 
 
 def diagnostics(extra: str = "") -> str:
     """What a bug report needs: versions, system, `extra` and the log's end; no text of any chat."""
-    from importlib.metadata import PackageNotFoundError, version
-
     import psutil
 
-    try:
-        ours = version("lucebox")
-    except PackageNotFoundError:
-        ours = "from a checkout"
+    from engine.cli import version
+
     lines = [
-        f"Lucebox {ours}, Python {platform.python_version()}, PySide6 {PySide6.__version__},"
+        f"Lucebox {version()}, Python {platform.python_version()}, PySide6 {PySide6.__version__},"
         f" Qt {qVersion()}",
         f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} CPUs,"
         f" {psutil.virtual_memory().total / 2**30:.1f} GB memory",

@@ -69,8 +69,6 @@ class FirstRunPage(Page):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.hardware.begin()
-        if not self._library.scanned and not self._library.scanning:
-            self._library.refresh()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.install.isEnabled():

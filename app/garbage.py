@@ -13,7 +13,7 @@ class Collector(QObject):
     """Takes collection over from Python, which runs it in whatever thread happens to allocate.
 
     A cycle that holds a widget would then be taken apart on the engine's thread, and Qt crashes.
-    Make one in the GUI thread, before the other threads begin; `end` gives the work back.
+    Make one in the GUI thread once the QApplication is there; `end` gives the work back.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -34,9 +34,8 @@ class Collector(QObject):
                 return
             gc.collect(generation)
 
-    def settle(self) -> None:
-        """Leave what exists now out of later collections: imports and the window stay to the end."""
-        gc.collect()
+    def keep(self) -> None:
+        """Leave what exists now out of later collections: imported modules stay to the end."""
         gc.freeze()
 
     def end(self) -> None:

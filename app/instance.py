@@ -34,6 +34,9 @@ def server_name() -> str:
 class Instance(QObject):
     """Tries to be the first; see `claim`.
 
+    Attributes:
+        answered: False when there is a first that did not answer, so that nothing will happen there.
+
     Signals:
         called: another launch was made; carries its arguments, {"files": [...], "demo": bool}.
     """
@@ -43,6 +46,7 @@ class Instance(QObject):
     def __init__(self, name: str | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._name = name or server_name()
+        self.answered = True
         self._heard: dict[QLocalSocket, bytes] = {}
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -72,9 +76,8 @@ class Instance(QObject):
         if not socket.waitForConnected(CONNECT_MS):
             return False
         socket.write(json.dumps(message).encode() + b"\n")
-        answered = socket.waitForBytesWritten(CONNECT_MS) and socket.waitForReadyRead(ANSWER_MS)
-        if not answered:
-            log.warning("The running application does not answer.")
+        sent = socket.waitForBytesWritten(CONNECT_MS)
+        self.answered = sent and socket.waitForReadyRead(ANSWER_MS)
         socket.disconnectFromServer()
         return True
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.controller import EngineController
 from app.crash import Watch
@@ -36,7 +36,16 @@ log = logging.getLogger(__name__)
 
 # Together with the pages' saving this stays below the 5 s that closing may take.
 SHUTDOWN_MS = 4000
-HEAVY = ("app.models.library", "app.chat.page", "app.drop", "app.settings_page")
+HEAVY = (
+    "pyqtgraph",
+    "app.inspector",
+    "app.chat.page",
+    "app.models.library",
+    "app.models.page",
+    "app.drop",
+    "app.settings_page",
+    "app.palette",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ class Application(QObject):
         )
         self.window.navigate("chat")
         if self._garbage is not None:
-            self._garbage.settle()
+            self._garbage.keep()
         QTimer.singleShot(0, self._begin)
 
     @Slot()
@@ -187,10 +196,10 @@ class Application(QObject):
         if self._watch.former:
             text = self.tr("Lucebox ended unexpectedly the last time. Your chats are saved.")
             banner("warn", text, details=self._watch.former)
-        if self._problem:
-            banner("warn", self._problem)
         if (why := _not_writable(paths.settings_file().parent)) is not None:
             self._on_save_failed(why)
+        elif self._problem:
+            banner("warn", self._problem)
 
     # Slots
 
@@ -202,8 +211,11 @@ class Application(QObject):
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
-        if model is not None:
-            self.settings.update(last_model=str(model.path))
+        if model is None:
+            return
+        self.settings.update(last_model=str(model.path))
+        if self._garbage is not None:
+            self._garbage.keep()
 
     @Slot(str)
     def _on_save_failed(self, why: str) -> None:
@@ -231,6 +243,8 @@ class Application(QObject):
 
     @Slot()
     def _on_closing(self) -> None:
+        # The next launch is the first from now on; it must not be handed to a window that goes.
+        self.instance.release()
         self.window.hide()
         self._ended = self.controller.shutdown(SHUTDOWN_MS)
         self.settings.flush()
@@ -292,17 +306,30 @@ def make_application(argv: Sequence[str]) -> QApplication:
     return app
 
 
+def _tell_no_answer() -> int:
+    """A second launch that ends without a word would look as if nothing happened."""
+    language = Language()
+    language.apply(load_settings()[0].value.language)
+    text = QApplication.translate(
+        "Application",
+        "Lucebox is already running but does not answer. Wait a moment, or end it and start again.",
+    )
+    log.error("%s", text)
+    QMessageBox.warning(None, "Lucebox", text)
+    return 1
+
+
 def main(argv: Sequence[str]) -> int:
     """Open the window, or hand `argv` (model files, `--demo`) to the one that is open."""
     wanted = parse(argv)
     watch = Watch()
-    garbage = Collector()
     app = make_application(argv)
+    garbage = Collector()
     instance = Instance()
-    if not instance.claim(asdict(wanted)):
-        return 0
-    watch.arm()
     try:
+        if not instance.claim(asdict(wanted)):
+            return 0 if instance.answered else _tell_no_answer()
+        watch.arm()
         return Application(app, watch, instance, wanted, garbage=garbage).run()
     finally:
         instance.release()

@@ -13,7 +13,7 @@ from PySide6.QtCore import (
     Qt,
     Slot,
 )
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPainter
+from PySide6.QtGui import QAction, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.commands import keys, plain
 from app.page import Actions
 from app.theme import theme
 from app.widgets import button, label
@@ -66,16 +67,6 @@ class _Row(QStyledItemDelegate):
         painter.setFont(look.font("small"))
         right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         painter.drawText(inside, right, keys(action))
-
-
-def plain(text: str) -> str:
-    """An action's text without the mark of its accelerator."""
-    return text.replace("&&", "\0").replace("&", "").replace("\0", "&")
-
-
-def keys(action: QAction) -> str:
-    """An action's shortcut as the system writes it."""
-    return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
 
 
 class Palette(QFrame):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QLocale, Qt, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
+from PySide6.QtCore import QEvent, QLocale, QSize, Qt, Slot
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 
 from app.controller import EngineController
 from app.theme import theme
 from app.widgets import gigabytes, label
 from engine.types import LoadProgress, Metrics, ModelInfo
+
+ROOMY = 960
+"""px from which the device is named too."""
 
 _DOTS = {
     "idle": "",
@@ -87,6 +90,7 @@ class StatusStrip(QFrame):
         self._right = label("", "small")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 12, 0)
+        row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         row.setSpacing(0)
         for cell in (self._state, self._device, self._memory, self._context):
             row.addWidget(cell)
@@ -108,13 +112,24 @@ class StatusStrip(QFrame):
     def set_device(self, name: str) -> None:
         """Name where the model runs, as "AMD Ryzen 7 5800X"."""
         self._device_name = name
-        self._device.show_text("", name)
+        self._make_room()
 
     def set_text(self, text: str, icon: str = "") -> None:
         """The right end: background work such as a scan; "" clears it."""
         self._right.setText(text)
         self._right_name = icon if text else ""
         self._paint_icon()
+
+    def minimumSizeHint(self) -> QSize:
+        """The strip gives way before it keeps the window from getting narrower."""
+        return QSize(0, theme().size("status"))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self._device.show_text("", self._device_name if self.width() >= ROOMY else "")
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange:

@@ -159,7 +159,7 @@ class Theme(QObject):
         self, button: QAbstractButton, name: str, color: str = "text.muted", size: int = 20
     ) -> None:
         """Give a button an icon that follows the theme."""
-        button.setProperty("tint", [name, color, size])
+        button.setProperty("tint", [name, color, size / self._scale])
         # Beside a word the icon brings its own gap: Qt's is too narrow and cannot be set.
         gap = _ICON_GAP if isinstance(button, QPushButton) and button.text() else 0
         button.setIcon(self.icon(name, color, size, gap))
@@ -201,7 +201,8 @@ class Theme(QObject):
         for widget in app.allWidgets():
             tint = widget.property("tint")
             if tint and isinstance(widget, QAbstractButton):
-                self.tint(widget, *tint)
+                name, color, usual = tint
+                self.tint(widget, name, color, round(usual * self._scale))
         self.changed.emit()
 
     def _values(self) -> dict[str, str]:

@@ -201,7 +201,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(central)
-        self.toast = Toast(self)
+        self.toast = Toast(self, self.content)
         self.ring = FocusRing(self)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -225,9 +225,7 @@ class MainWindow(QMainWindow):
 
     def jump(self, step: int) -> None:
         """Move the focus to the next (1) or the previous (-1) part: rail, page, pane."""
-        parts: list[QWidget] = [self.rail, self.stack]
-        if self.pane.isVisible():
-            parts.append(self.pane)
+        parts: list[QWidget] = [p for p in (self.rail, self.stack, self.pane) if p.isVisible()]
         focus = self.focusWidget()
         now = next((i for i, p in enumerate(parts) if focus and p.isAncestorOf(focus)), -step)
         target = parts[(now + step) % len(parts)]
@@ -237,6 +235,10 @@ class MainWindow(QMainWindow):
                 self.page.focus_first()
         elif isinstance(target, (Rail, Pane)):
             target.focus_first()
+
+    def toggle_rail(self) -> None:
+        """Hide the rail, or bring it back; its pages' keys work all the same."""
+        self.rail.setVisible(not self.rail.isVisible())
 
     # The right pane
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engine.sampling import Sampler
 from engine.stops import StopMatcher
-from engine.tokenizer import Tokenizer
+from engine.tokenizer import Detokenizer
 from engine.types import (
     Event,
     Failed,
@@ -30,7 +30,8 @@ class Answer:
         self,
         sequence: Sequence,
         sampler: Sampler,
-        tokenizer: Tokenizer,
+        detokenizer: Detokenizer,
+        eos_ids: frozenset[int],
         on_event: OnEvent,
         max_ctx: int,
         submitted: float,
@@ -39,8 +40,8 @@ class Answer:
         self.sampler = sampler
         self.ended = False
         self._on_event = on_event
-        self._eos_ids = frozenset() if sequence.sampling.ignore_eos else tokenizer.eos_ids
-        self._detokenizer = tokenizer.detokenizer()
+        self._eos_ids = frozenset() if sequence.sampling.ignore_eos else eos_ids
+        self._detokenizer = detokenizer
         self._stops = StopMatcher(sequence.sampling.stop)
         self._limit = max_ctx - sequence.n_prompt
         if sequence.sampling.max_tokens is not None:

@@ -53,6 +53,8 @@ def read_text(source: str) -> str:
     """The text of a file, or of stdin for "-"; raises `BadRequest`."""
     try:
         if source == "-":
+            if sys.stdin is None:
+                raise BadRequest("stdin is closed; expected text on it.")
             return sys.stdin.buffer.read().decode("utf-8-sig")
         return Path(source).read_text(encoding="utf-8-sig")
     except OSError as error:

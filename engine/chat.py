@@ -119,22 +119,22 @@ class ChatTemplate:
         """
         template = self._choose(tools)
         plain = _plain_messages(messages, template.typed)
-        shield, escaped = _unused_character([plain, tools, kwargs], template.escapes)
         keep = frozenset(t for t in template.searched if self._is_harmless(t))
+        try:
+            shield, escaped = _unused_character([plain, tools, kwargs], template.escapes)
 
-        def guard(text: str, keep: frozenset[str] = frozenset()) -> str:
-            return self._tokenizer.control_markers.break_up(text, shield, keep)
+            def guard(text: str, keep: frozenset[str] = frozenset()) -> str:
+                return self._tokenizer.control_markers.break_up(text, shield, keep)
 
-        # A template looks for markers such as </think> in the model's own earlier answers.
-        own = functools.partial(guard, keep=keep)
-        guarded = [_map_text(m, own if m["role"] == "assistant" else guard) for m in plain]
-        text = self._run(
-            template,
-            guarded,
-            _map_text(tools, guard),
-            add_generation_prompt,
-            _map_text(kwargs, guard),
-        )
+            # A template looks for markers such as </think> in the model's own earlier answers.
+            own = functools.partial(guard, keep=keep)
+            guarded = [_map_text(m, own if m["role"] == "assistant" else guard) for m in plain]
+            tools, kwargs = _map_text(tools, guard), _map_text(kwargs, guard)
+        except RecursionError as error:
+            raise BadRequest(
+                "The messages or tools are nested too deeply; flatten them."
+            ) from error
+        text = self._run(template, guarded, tools, add_generation_prompt, kwargs)
         if escaped:
             text = text.replace(escaped, shield)
         ids = self._tokenizer.encode(text, special=True, shield=shield)
@@ -155,22 +155,19 @@ class ChatTemplate:
         kwargs: Mapping[str, Any],
     ) -> str:  # fmt: skip
         variables = {
-            "documents": None, **self._special, **kwargs, "messages": messages, "tools": tools,
+            "documents": None, **self._special, **kwargs, "tools": tools or None,
             "add_generation_prompt": prompt,
         }  # fmt: skip
-        try:
-            return template.render(variables, self._now)
-        except (LimitReached, Refused, SecurityError, TemplateError) as error:
-            raise _told(error) from error
-        except Exception as error:
-            # Some templates take arguments of earlier calls as text, others as a mapping.
-            if any(message.get("tool_calls") for message in messages):
-                variables["messages"] = [_arguments_as_text(message) for message in messages]
-                try:
-                    return template.render(variables, self._now)
-                except Exception:
-                    pass
-            raise _told(error) from error
+        failure: Exception | None = None
+        for form in _forms(messages):
+            try:
+                return template.render({**variables, "messages": form}, self._now)
+            except (LimitReached, Refused, SecurityError, TemplateError) as error:
+                raise _told(failure or error) from error
+            except Exception as error:
+                failure = failure or error
+        assert failure is not None
+        raise _told(failure) from failure
 
 
 class _Template:
@@ -201,7 +198,7 @@ class _Template:
         if self._code is None:
             raise TemplateError(f"The chat template is not valid: {self.problem}. {_ANOTHER}")
         n_messages = len(variables["messages"])
-        size = Allowance(0, 10**12).weigh([v for v in variables.values() if v is not None])
+        size = Allowance(0, 10**9).weigh([v for v in variables.values() if v is not None])
         allowance = Allowance(
             _ROUNDS + _ROUNDS_PER_MESSAGE * n_messages,
             _SIZE + size * (_SIZE_PER_CHARACTER + 2 * n_messages),
@@ -288,7 +285,17 @@ def _call_with_mapping(call: Any, n: int) -> Any:
     return {**call, "arguments": parsed}
 
 
-def _arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
+def _forms(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """`messages` in the forms that templates take: as they are, without None, with arguments as text."""
+    yield messages
+    if any(message.get("content") is None for message in messages):
+        messages = [{**m, "content": ""} if m.get("content") is None else m for m in messages]
+        yield messages
+    if any(message.get("tool_calls") for message in messages):
+        yield [_with_arguments_as_text(message) for message in messages]
+
+
+def _with_arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
     def as_text(call: Any) -> Any:
         if isinstance(call.get("function"), Mapping):
             return {**call, "function": as_text(call["function"])}

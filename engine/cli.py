@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.metadata
 import logging
 import logging.handlers
@@ -46,6 +47,12 @@ EXIT_CODES = """exit codes:
 Without a command, `lucebox [FILE ...] [--demo]` opens the window with these models.
 JSON output only ever gains keys. `lucebox COMMAND --help` lists the flags of a command.
 """
+
+NO_DISPLAY = """There is no display, so the window cannot open. These commands need none:
+
+    lucebox generate --demo --prompt "Hello"    (from the checkout: ./start generate ...)
+    lucebox bench --demo
+    lucebox --help"""
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(arguments)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_USAGE
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        print("lucebox: stdout is closed, so there is nowhere to write.", file=sys.stderr)
+        return EXIT_FAILED
     for stream in (sys.stdout, sys.stderr):
         _use_utf8(stream)
     console = Console(getattr(args, "quiet", False))
@@ -116,8 +128,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
             getattr(commands, args.command)(args, console)
         return EXIT_OK
     except BrokenPipeError:
-        # What is still buffered must not be written to the closed pipe when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_PIPE
     except (KeyboardInterrupt, LoadCancelled):
         console.clear()
@@ -125,17 +136,41 @@ def _run(args: argparse.Namespace, console: Console) -> int:
         return EXIT_STOPPED
     except EngineError as error:
         console.clear()
-        print(f"lucebox: {error}", file=sys.stderr)
+        print(f"lucebox: {_printable(str(error))}", file=sys.stderr)
         return exit_code(error)
-    except Exception as error:
-        log.exception("The command %s failed", args.command)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return _unforeseen(args, error, console)
+        _drop_output()
         console.clear()
         print(
-            f"lucebox: An error that was not foreseen: {type(error).__name__}: {error}. "
-            f"{_log_file()} has the details; please report it.",
+            "lucebox: The disk that the output or the log goes to is full. Make room and try again.",
             file=sys.stderr,
         )
         return EXIT_FAILED
+    except Exception as error:
+        return _unforeseen(args, error, console)
+
+
+def _unforeseen(args: argparse.Namespace, error: Exception, console: Console) -> int:
+    log.error("The command %s failed", args.command, exc_info=error)
+    console.clear()
+    print(
+        f"lucebox: An error that was not foreseen: {type(error).__name__}: {error}. "
+        f"{_log_file()} has the details; please report it.",
+        file=sys.stderr,
+    )
+    return EXIT_FAILED
+
+
+def _drop_output() -> None:
+    """What is still buffered must not be written to a broken stdout when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _printable(text: str) -> str:
+    """A file's name may hold line ends and escape codes; a message is one line of plain text."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def exit_code(error: EngineError) -> int:
@@ -180,13 +215,7 @@ def open_app(arguments: Sequence[str]) -> int:
     if sys.platform == "linux" and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     ):
-        print(
-            "There is no display, so the window cannot open. These commands need none:\n\n"
-            '    lucebox generate --demo --prompt "Hello"    (from the checkout: ./start generate ...)\n'
-            "    lucebox bench --demo\n"
-            "    lucebox --help",
-            file=sys.stderr,
-        )
+        print(NO_DISPLAY, file=sys.stderr)
         return EXIT_NO_DISPLAY
     from app.main import main as run
 

@@ -107,7 +107,7 @@ def _write_answer(
 def logits(args: argparse.Namespace, console: Console) -> None:
     """Write float32 (n, vocab) of a list of ids to a .npy file, which appears when it is whole."""
     ids = read_ids(args.tokens_file)
-    out = Path(args.out)
+    out = _output_file(args.out)
     part = out.with_name(out.name + ".part")
     config = {"precision": Precision.EXACT, "max_ctx": _whole_pages(len(ids))}
     with loaded(args, console, config) as model:
@@ -331,11 +331,23 @@ def _model_path(args: argparse.Namespace, console: Console) -> Path:
     if args.demo == (args.model is not None):
         raise BadRequest("Give one model: the path of a .gguf file, or --demo for the demo model.")
     if not args.demo:
-        return Path(args.model)
+        if not args.model:
+            raise BadRequest(
+                "The name of the model file is empty; expected the path of a .gguf file."
+            )
+        return Path(args.model).absolute()
     if (path := demo.path()) is not None:
         return path
     console.say(f"Installing the demo model in {paths.data_dir()}.")
     return demo.install(lambda done, total: console.progress(f"{done * 100 // total} %"))
+
+
+def _output_file(name: str) -> Path:
+    """Where to write; a symbolic link's target, and never over a device or a folder."""
+    path = Path(name).resolve()
+    if not name or (path.exists() and not path.is_file()):
+        raise BadRequest(f"--out: found {name!r}, which is no file; expected the name of a file.")
+    return path
 
 
 def _tokenizer(path: Path, console: Console) -> Tokenizer:

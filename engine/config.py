@@ -50,6 +50,11 @@ def settings_of(cls: type) -> dict[str, Info]:
     return {f.name: f.metadata["info"] for f in dataclasses.fields(cls) if "info" in f.metadata}
 
 
+def shown(value: float) -> str:
+    """A number for people: 16,777,216 and 0.05, never 1.67772e+07."""
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
 def check_bounds(config: Any) -> None:
     """Refuse values outside their declared bounds or choices with `BadRequest`; None means automatic."""
     for name, info in settings_of(type(config)).items():
@@ -64,9 +69,13 @@ def check_bounds(config: Any) -> None:
             if value != value or value in (float("inf"), float("-inf")):
                 raise BadRequest(f"{info.title}: found {value}, expected a finite number.")
             if info.low is not None and value < info.low:
-                raise BadRequest(f"{info.title}: found {value}, expected at least {info.low:g}.")
+                raise BadRequest(
+                    f"{info.title}: found {value}, expected at least {shown(info.low)}."
+                )
             if info.high is not None and value > info.high:
-                raise BadRequest(f"{info.title}: found {value}, expected at most {info.high:g}.")
+                raise BadRequest(
+                    f"{info.title}: found {value}, expected at most {shown(info.high)}."
+                )
 
 
 @dataclass(frozen=True, slots=True)

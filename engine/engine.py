@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import secrets
 import threading
 import time
@@ -22,6 +23,8 @@ from engine.sampling import Sampler
 from engine.tokenizer import Tokenizer
 from engine.types import (
     Failed,
+    Finished,
+    FinishReason,
     MemoryPart,
     Metrics,
     ModelInfo,
@@ -63,6 +66,8 @@ class Engine:
         self._served = threading.Event()
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
+        self._submitted: dict[int, OnEvent] = {}
+        self._encoder = _Encoder()
         self._new_id = request_ids()
         self._meter = Meter()
         self._memory: tuple[MemoryPart, ...] = ()
@@ -109,8 +114,14 @@ class Engine:
     def submit(self, request: Request, on_event: OnEvent) -> int:
         """Queue a request and return its id; all that goes wrong with it arrives as `Failed`."""
         self._refuse_closed()
-        request_id, now = self._new_id(), time.perf_counter()
-        self._post(lambda: self._begin(request_id, request, on_event, now))
+        request_id, now, model = self._new_id(), time.perf_counter(), self._model
+        self._submitted[request_id] = on_event
+
+        def encode() -> None:
+            found = _encode(model, request)
+            self._post(lambda: self._begin(request_id, request, model, found, now))
+
+        self._encoder.do(encode)
         return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -180,6 +191,9 @@ class Engine:
                 if self._closing:
                     break
                 self.step()
+            for request_id in list(self._submitted):
+                self._cancel(request_id)
+            self._encoder.close()
             self._swap(None)
         finally:
             self._served.set()
@@ -231,45 +245,43 @@ class Engine:
             self._retire(answer)
 
     def _begin(
-        self, request_id: int, request: Request, on_event: OnEvent, submitted: float
+        self,
+        request_id: int,
+        request: Request,
+        model: LoadedModel | None,
+        ids: list[int] | EngineError,
+        submitted: float,
     ) -> None:
-        model = self._model
+        """Queue an encoded request, unless it was cancelled or its model has gone meanwhile."""
+        on_event = self._submitted.pop(request_id, None)
+        if on_event is None:
+            return
         try:
-            if model is None:
-                raise BadRequest("No model is loaded. Load one first.")
-            ids = self._encode(model, request)
-            sampler = Sampler(request.sampling, model.info.vocab_size, secrets.randbits(63))
+            if isinstance(ids, EngineError):
+                raise ids
+            if model is None or model is not self._model:
+                raise BadRequest("The model was changed before the request began. Send it again.")
+            tokenizer = model.tokenizer
+            sampler = Sampler(request.sampling, tokenizer.vocab_size, secrets.randbits(63))
             sequence = Sequence(request_id, ids, len(ids), request.sampling)
+            # A continued text goes on in the middle; an answer has a beginning of its own.
+            detokenizer = tokenizer.detokenizer(at_start=request.messages is not None)
             answer = Answer(
-                sequence, sampler, model.tokenizer, on_event, model.plan.max_ctx, submitted
+                sequence,
+                sampler,
+                detokenizer,
+                tokenizer.eos_ids,
+                on_event,
+                model.plan.max_ctx,
+                submitted,
             )
             model.scheduler.add(sequence)
-        except Exception as error:
-            if not isinstance(error, EngineError):
-                log.exception("A request could not be prepared")
-            on_event(Failed(request_id, _as_engine_error(error), Usage()))
+        except EngineError as error:
+            on_event(Failed(request_id, error, Usage()))
             return
         self._answers[request_id] = answer
         answer.nothing_wanted()
         self._retire(answer)
-
-    @staticmethod
-    def _encode(model: LoadedModel, request: Request) -> list[int]:
-        given = [x for x in (request.messages, request.text, request.ids) if x is not None]
-        if len(given) != 1:
-            raise BadRequest(
-                f"A request needs one of messages, text and ids; found {len(given)} of them."
-            )
-        if request.messages is not None:
-            ids = model.template.encode(
-                request.messages, request.tools, True, **request.template_kwargs
-            )
-        elif request.text is not None:
-            ids = model.tokenizer.encode(request.text)
-        else:
-            ids = list(request.ids or ())
-        check_ids(ids, model.info.vocab_size)
-        return ids
 
     def _sampler(self, sequence: Sequence) -> Sampler:
         return self._answers[sequence.request_id].sampler
@@ -278,6 +290,8 @@ class Engine:
         if (answer := self._answers.get(request_id)) is not None:
             answer.cancel()
             self._retire(answer)
+        elif (on_event := self._submitted.pop(request_id, None)) is not None:
+            on_event(Finished(request_id, FinishReason.CANCELLED, Usage()))
 
     def _fail(self, request_id: int, error: Exception) -> None:
         answer = self._answers[request_id]
@@ -355,10 +369,62 @@ class Engine:
         )
 
 
+class _Encoder:
+    """A thread of its own for templates and tokenizers: a long or hostile prompt must not hold up the
+    answers that are being written. Requests keep their order."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def do(self, job: Callable[[], None]) -> None:
+        """Run `job` after those before it."""
+        self._jobs.put(job)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="encoder", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Let the thread end after what is queued."""
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+def _encode(model: LoadedModel | None, request: Request) -> list[int] | EngineError:
+    """The prompt's tokens, or why there are none."""
+    try:
+        if model is None:
+            raise BadRequest("No model is loaded. Load one first.")
+        given = [x for x in (request.messages, request.text, request.ids) if x is not None]
+        if len(given) != 1:
+            raise BadRequest(
+                f"A request needs one of messages, text and ids; found {len(given)} of them."
+            )
+        if request.messages is not None:
+            ids = model.template.encode(
+                request.messages, request.tools, True, **request.template_kwargs
+            )
+        elif request.text is not None:
+            ids = model.tokenizer.encode(request.text)
+        else:
+            ids = list(request.ids or ())
+        check_ids(ids, model.info.vocab_size)
+        return ids
+    except Exception as error:
+        if not isinstance(error, EngineError):
+            log.exception("A request could not be prepared")
+        return _as_engine_error(error)
+
+
 def _as_engine_error(error: Exception) -> EngineError:
     if isinstance(error, EngineError):
         return error
     return KernelError(
-        f"The step failed in a way that was not foreseen ({type(error).__name__}: {error})."
+        f"The request failed in a way that was not foreseen ({type(error).__name__}: {error})."
         " The log has the details; please report it."
     )

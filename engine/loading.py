@@ -169,7 +169,9 @@ def _info(
     file: ModelFile, plan: Plan, tokenizer: Tokenizer, template: ChatTemplate, n_vocab: int
 ) -> ModelInfo:
     warnings = (*plan.notes, *tokenizer.warnings)
-    if not template.exists:
+    if template.problem:
+        warnings += (f"The chat template is not valid: {template.problem}.",)
+    elif not template.exists:
         warnings += ("The file has no chat template; a common one is used.",)
     return ModelInfo(
         path=file.path,

@@ -37,6 +37,7 @@ class Sampler:
     def __init__(self, params: SamplingParams, vocab_size: int, seed: int) -> None:
         """`seed` counts where `params.seed` is None. `BadRequest` for a logit bias out of range."""
         self._params = params
+        self._vocab_size = vocab_size
         self._seed = (seed if params.seed is None else params.seed) % 2**64
         self._bias = check_bias(params.logit_bias, vocab_size)
         self._counts = (
@@ -46,8 +47,10 @@ class Sampler:
     def sample(self, logits: Logits, previous: Sequence[int]) -> int:
         """The next token, for `logits` (V,) and all tokens before it, the prompt's too.
 
-        NaN counts as impossible; `NumericError` if no token is possible.
+        NaN counts as impossible, and so do tokens beyond the vocabulary, where a model has more rows.
+        `NumericError` if no token is possible.
         """
+        logits = logits[: self._vocab_size]
         if self._counts is not None:
             logits = _penalised(logits, self._counts.update(previous), self._params)
         logits = _biased(logits, self._bias)

@@ -27,6 +27,7 @@ from jinja2.visitor import NodeTransformer
 _SCANNED_PER_CHARGE = 16
 _STATEMENTS_PER_ROUND = 64
 _PER_ITEM = 16
+_MAX_FORM = 10_000
 _WIDENING = frozenset(
     (
         "center",
@@ -43,6 +44,8 @@ _WIDENING = frozenset(
 )
 _DENIED = frozenset(("translate", "maketrans", "expandtabs", "encode", "to_bytes"))
 _NUMBERS = re.compile(r"\d+")
+_PERCENT = re.compile(r"%(?:\([^)]*\))?[^a-zA-Z%]*")
+_BRACES = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
 
 class LimitReached(Exception):
@@ -167,7 +170,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             self.allowance.charge(left.bit_length() * max(right, 0))
         elif operator == "%" and isinstance(left, str):
-            self.allowance.charge(_growth(left, "format", [right]))
+            self.allowance.charge(_growth(left, "%", [right]))
         return self.allowance.made(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
@@ -190,7 +193,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             return None
 
         def charged(*args: Any, **kwargs: Any) -> str:
-            self._check(value.__self__, "format", args, kwargs)
+            self._check(value.__self__, "str.format", args, kwargs)
             return safe(*args, **kwargs)
 
         return charged
@@ -213,7 +216,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.allowance.charge(_growth(value, name, [*args, *kwargs.values()]))
 
     def _strftime_now(self, form: str) -> str:
-        self.allowance.charge(_growth(form, "strftime", []))
+        self.allowance.charge(_width(form, []))
         return self._now().strftime(form)
 
     def _join(self, parts: list[Any]) -> str:
@@ -240,17 +243,28 @@ def _growth(value: Any, name: str, given: list[Any]) -> int:
     if name == "replace" and len(texts) > 1:
         text, old = str(value), texts[0]
         return (text.count(old) if old else len(text) + 1) * len(texts[1])
-    flat = [w for v in given for w in (v if isinstance(v, list | tuple) else [v])]
-    numbers = [0, *(abs(v) for v in flat if isinstance(v, int))]
-    if name in ("format", "format_map", "strftime"):
-        digits = (d for text in (str(value), *texts) for d in _NUMBERS.findall(text))
-        return sum(numbers) + sum(int(d[:18]) for d in digits)
+    if name in ("%", "format", "str.format"):
+        return _width(str(value), given, braces=name == "str.format")
     if name not in _WIDENING:
         return 0
+    numbers = [0, *(abs(v) for v in given if isinstance(v, int)), *(len(t) for t in texts)]
     lines = len(value) if isinstance(value, str | list | tuple | dict) else 1
     if isinstance(value, str) and name != "wordwrap":
         lines = value.count("\n") + 1
-    return lines * max(max(numbers), *(len(t) for t in texts), 0)
+    return lines * max(numbers)
+
+
+def _width(form: str, given: list[Any], braces: bool = False) -> int:
+    """At most what the widths in `form` add; they may stand in the `given` values if it says so."""
+    if len(form) > _MAX_FORM:
+        raise LimitReached(f"a format has {len(form):,} characters, more than {_MAX_FORM:,}")
+    fields = (_BRACES if braces else _PERCENT).findall(form)
+    values: list[Any] = [int(d[:18]) for field in fields for d in _NUMBERS.findall(field)]
+    if any(field.find("{", 1) > 0 or "*" in field for field in fields):
+        flat = [w for v in given for w in (v if isinstance(v, list | tuple) else [v])]
+        values += flat
+        values += [int(d[:18]) for v in flat if isinstance(v, str) for d in _NUMBERS.findall(v)]
+    return sum(abs(v) for v in values if isinstance(v, int))
 
 
 class _Charging(NodeTransformer):

@@ -225,7 +225,8 @@ def _no_panic() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ == "PanicException" or type(error) in (Exception, ValueError):
+        panic = type(error).__name__ == "PanicException"
+        if panic or type(error) is Exception or isinstance(error, ValueError | OverflowError):
             raise ModelFileError(
                 f"The vocabulary cannot be used: {error}. The file is damaged or made by a faulty tool; "
                 "get another version of the model."

@@ -7,11 +7,10 @@
 extern "C" __global__ void __launch_bounds__(128)
 gather(const float* __restrict__ h, const float* __restrict__ squares, const int* __restrict__ wanted, int columns,
        float* __restrict__ squares_out, Activation out) {
-  let_next_start();
   const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), r = blockIdx.y;
   const int superblocks = (columns + 255) / 256, column = 256 * superblock + 8 * (threadIdx.x & 31);
   const size_t m = wanted[r];
-  wait_for_previous();
+  wait_for_previous(out);
   if (superblock >= superblocks) return;
   float v[8] = {};
   if (column < columns) {
@@ -22,12 +21,21 @@ gather(const float* __restrict__ h, const float* __restrict__ squares, const int
   write_activation(out, r, superblock, v);
 }
 
-// The product with its parts added. Grid (ceil(width / 256), rows), 256 threads.
+// The product with its parts added. Grid (ceil(width / 1024), rows), 256 threads with 4 columns each.
 extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __restrict__ out) {
   let_next_start();
-  const int column = 256 * blockIdx.x + threadIdx.x, r = blockIdx.y;
-  const Addends addends = addends_of(y, r, min(column, y.width - 1));
+  const int column = 4 * (256 * blockIdx.x + threadIdx.x), r = blockIdx.y, left = y.width - column;
+  const bool together = y.width % 4 == 0;  // else rows are not aligned for four at once
+  const Addends addends = addends_of(y, r, left > 0 ? column : 0);
   wait_for_previous();
-  const float factor = factor_of(y, r);
-  if (column < y.width) out[(size_t)r * y.width + column] = factor * add_up(addends);
+  const float squares = read_squares(y, r), factor = factor_of(y, squares);
+  if (left <= 0) return;
+  float* to = out + (size_t)r * y.width + column;
+  if (together) {
+    float v[4];
+    add_up(addends, v);
+    *(float4*)to = make_float4(factor * v[0], factor * v[1], factor * v[2], factor * v[3]);
+  } else {
+    for (int i = 0; i < min(left, 4); i++) to[i] = factor * add_up(addends_of(y, r, column + i));
+  }
 }

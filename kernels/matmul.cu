@@ -7,6 +7,9 @@
 // and the consumer adds the parts of split tiles (include/product.cuh), so a batch row's bits do not depend on M.
 // Weights of up to three matrices lie one after the other in tile numbers: w[i] + tile * superblocks * CHUNK, from
 // tile `ends[i - 1]` up.
+// H200, 2026-11-29, graph of launches over 1 GB of weights, programmatic launch: Q4_K 24576x4096 (57 MB) 15.5 / 18.2 / 28.9 us
+// at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.7 / 11.4 / 16.3, 4096x4096 4.5 / 5.5 / 8.0. F16 form, 2,048
+// rows of an 8B's matrices: 330 TFLOP/s.
 #include "activation.cuh"
 #include "fragment.cuh"
 
@@ -269,37 +272,53 @@ matmul(const u8* __restrict__ w0, const u8* __restrict__ w1, const u8* __restric
   let_next_start();
 
   // Copying runs STAGES - 1 units ahead of computing, so it has a place of its own.
-  int next = first, next_sb = first % superblocks, next_tile = first / superblocks, next_slot = 0;
-  const u8* source[TILES];
-  auto aim = [&]() {  // at this warp's rows of tile `next_tile`
+  int next, next_sb, next_tile, next_slot;
+  const u8 *from_weights[TILES], *from_activations;
+  const size_t activation_step = (size_t)x_groups * ACTIVATION;
+  auto aim = [&]() {
+    const int group = next_tile / batch_tiles, batch = next_tile - group * batch_tiles;
 #pragma unroll
     for (int w = 0; w < TILES; w++) {
-      const int tile = min((next_tile / batch_tiles * WARPS + warp) * TILES + w, row_tiles - 1);
+      const int tile = min((group * WARPS + warp) * TILES + w, row_tiles - 1);
       const u8* base = tile < end0 ? w0 : tile < end1 ? w1 : w2;
       const int from = tile < end0 ? 0 : tile < end1 ? end0 : end1;
-      source[w] = base + (size_t)(tile - from) * superblocks * CHUNK;
+      from_weights[w] = base + ((size_t)(tile - from) * superblocks + next_sb) * CHUNK + 16 * lane;
     }
+    from_activations = x + next_sb * activation_step + batch * NT * ACTIVATION + 16 * threadIdx.x;
+  };
+  auto start = [&]() {
+    next = first, next_slot = 0, next_tile = first / superblocks, next_sb = first - next_tile * superblocks;
+    aim();
   };
   auto copy_weights = [&]() {
 #pragma unroll
     for (int w = 0; w < TILES; w++) {
-      const u8* from = source[w] + (size_t)next_sb * CHUNK + 16 * lane;
       u8* to = ring + next_slot * STAGE + (warp * TILES + w) * CHUNK + 16 * lane;
 #pragma unroll
       for (int i = 0; i < CHUNK; i += 512)
-        if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from + i);
+        if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from_weights[w] + i);
     }
   };
+  // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied: lanes 4g.. of the
+  // fragments, words of the sums.
+  constexpr int PIECES = ACTIVATION * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
+  u32 pieces = 0;
+#pragma unroll
+  for (int i = 0; i < TURNS; i++) {
+    const int at = threadIdx.x + 32 * WARPS * i;
+    const int g = FORM == 8 && NT == 1 && at < 144 ? (at < 128 ? (at & 31) >> 2 : (at - 128) >> 1) : 0;
+    if (at < PIECES && g < M) pieces |= 1u << i;
+  }
   auto copy_activations = [&]() {
-    const u8* from = x + ((size_t)next_sb * x_groups + next_tile % batch_tiles * NT) * ACTIVATION;
-    u8* to = ring + next_slot * STAGE + WEIGHT_STAGE;
-    for (int i = threadIdx.x; i < ACTIVATION * NT / 16; i += 32 * WARPS) {
-      // Of a single group only the rows below M: lanes 4g.. of the fragments, words of the sums.
-      const int g = FORM == 8 && NT == 1 && i < 144 ? (i < 128 ? (i & 31) >> 2 : (i - 128) >> 1) : 0;
-      if (g < M) copy16(to + 16 * i, from + 16 * i);
-    }
+    u8* to = ring + next_slot * STAGE + WEIGHT_STAGE + 16 * threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < TURNS; i++)
+      if (pieces >> i & 1) copy16(to + 512 * WARPS * i, from_activations + 512 * WARPS * i);
   };
   auto advance = [&]() {
+#pragma unroll
+    for (int w = 0; w < TILES; w++) from_weights[w] += CHUNK;
+    from_activations += activation_step;
     if (++next_sb == superblocks) {
       next_sb = 0;
       next_tile++;
@@ -311,7 +330,7 @@ matmul(const u8* __restrict__ w0, const u8* __restrict__ w1, const u8* __restric
 
   // Weights depend on no other kernel: the ring fills with them while the producer of x still runs.
   if (first < last) {
-    aim();
+    start();
 #pragma unroll 1
     for (int s = 0; s < STAGES - 1; s++) {
       if (next < last) copy_weights();
@@ -320,8 +339,7 @@ matmul(const u8* __restrict__ w0, const u8* __restrict__ w1, const u8* __restric
   }
   wait_for_previous();
   if (first >= last) return;
-  next = first, next_sb = first % superblocks, next_tile = first / superblocks, next_slot = 0;
-  aim();
+  start();
 #pragma unroll 1
   for (int s = 0; s < STAGES - 1; s++) {
     if (next < last) copy_activations();

@@ -2,18 +2,17 @@
 //
 // RMSNorm's factor 1 / sqrt(mean(x^2) + eps) is one number a row, so it can wait: the readers of the next product apply it
 // (include/product.cuh), and no block has to see a whole row.
-// Grid (ceil(superblocks / warps), M): a warp takes 256 columns of a row. `columns` is a multiple of 8.
+// Grid (superblocks, M): a block of up to 4 warps takes 256 columns of a row. `columns` is a multiple of 8.
+// H200, 2026-11-29: 3.4 us for 4,096 columns and eight parts, by itself.
 #include "activation.cuh"
 #include "product.cuh"
 
-// `y.count` is 0 where nothing is to be added. `squares` (M, superblocks).
-extern "C" __global__ void __launch_bounds__(128)
+// Where nothing is to be added `y.count` is 0 and y.y is x. `squares` (M, superblocks).
+extern "C" __global__ void __launch_bounds__(128, 4)
 add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
          Activation out) {
-  let_next_start();
-  const int superblocks = (columns + 255) / 256, m = blockIdx.y, lane = threadIdx.x & 31;
-  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), column = 256 * superblock + 8 * lane;
-  if (superblock >= superblocks) return;
+  const int superblock = blockIdx.x, superblocks = gridDim.x, m = blockIdx.y, lane = threadIdx.x & 31;
+  const int column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
   const Addends addends = addends_of(y, m, inside ? column : 0);
   float w[8] = {};
@@ -21,19 +20,23 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
     const float4 a = *(const float4*)(weight + column), b = *(const float4*)(weight + column + 4);
     w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w, w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
   }
-  wait_for_previous();
+  wait_for_previous(out);
   float v[8] = {}, sum = 0;
-  const float factor = y.count ? factor_of(y, m) : 0;
+  const float y_squares = read_squares(y, m);
+  float4 *at = (float4*)(x + (size_t)m * columns + column), a = {}, b = {};
+  if (inside) a = at[0], b = at[1];
+  if (!add_up_together(addends, v)) return;
+  const float factor = y.count ? factor_of(y, y_squares) : 0;
   if (inside) {
-    float4* at = (float4*)(x + (size_t)m * columns + column);
-    const float4 a = at[0], b = at[1];
-    if (y.count) add_up(addends, v);
     v[0] = a.x + factor * v[0], v[1] = a.y + factor * v[1], v[2] = a.z + factor * v[2], v[3] = a.w + factor * v[3];
     v[4] = b.x + factor * v[4], v[5] = b.y + factor * v[5], v[6] = b.z + factor * v[6], v[7] = b.w + factor * v[7];
     if (y.count) {
       at[0] = make_float4(v[0], v[1], v[2], v[3]);
       at[1] = make_float4(v[4], v[5], v[6], v[7]);
     }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = 0;
   }
 #pragma unroll
   for (int j = 0; j < 8; j++) {

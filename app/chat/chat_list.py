@@ -53,6 +53,7 @@ class ChatList(QFrame):
         self._undo: Callable[[], None] | None = None
         self.setProperty("kind", "side")
         self.setFixedWidth(theme().size("chatList"))
+        self.head = QWidget()
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search all chats"))
         self.search.setAccessibleName(self.tr("Search all chats"))
@@ -78,13 +79,11 @@ class ChatList(QFrame):
         top.setSpacing(theme().space(1))
         top.addWidget(self.search, 1)
         top.addWidget(self.new)
-        head = QWidget()
-        head.setFixedHeight(theme().size("header"))
-        head.setLayout(top)
+        self.head.setLayout(top)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 8)
         column.setSpacing(0)
-        column.addWidget(head)
+        column.addWidget(self.head)
         column.addWidget(self.view, 1)
 
     def _connect(self) -> None:

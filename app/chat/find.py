@@ -83,11 +83,14 @@ class FindBar(QFrame):
         start = self._at if self._at >= 0 or by > 0 else 0
         self._at = (start + by) % len(self._found)
         row, nth = self._found[self._at]
-        self._select(row, nth)
+        self._select(row, nth, self.edit.text().casefold())
         self.count.setText(f"{self._at + 1} / {len(self._found)}")
 
-    def _select(self, row: int, nth: int) -> None:
-        wanted = self.edit.text().casefold()
+    def mark(self, row: int, word: str) -> None:
+        """Select the first place of a word in one message."""
+        self._select(row, 0, word.casefold())
+
+    def _select(self, row: int, nth: int, wanted: str) -> None:
         entry = self._view.entry_at(row)
         places = [(i, p) for i, laid in enumerate(entry.parts()) for p in _places(laid, wanted)]
         if not places:

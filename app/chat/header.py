@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QPoint, QSize, Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
 
+from app.models.opener import opener_of
 from app.page import Services
 from app.theme import theme
 from app.widgets import IconButton, gigabytes, label
@@ -59,7 +59,6 @@ class ChatHeader(QFrame):
         super().__init__(parent)
         self._services = services
         self.setProperty("kind", "header")
-        self.setFixedHeight(theme().size("header"))
         self.chats = IconButton("chat", self.tr("Show or hide the list of chats"))
         self.chats.hide()
         self.picker = ModelButton()
@@ -97,29 +96,35 @@ class ChatHeader(QFrame):
 
     @Slot()
     def pick(self) -> None:
-        """Open the list of models under the button."""
+        """Open the list of models under the button; models are looked for if they never were."""
+        library = self._services.library
+        if library is not None and not library.scanned and not library.scanning:
+            library.refresh()
         menu = self.menu()
         menu.popup(self.picker.mapToGlobal(QPoint(0, self.picker.height() + 4)))
+        if library is not None and library.scanning:
+            # The menu keeps what is connected to it only as long as it lives.
+            library.scan_finished.connect(menu.refill)
 
-    def menu(self) -> QMenu:
+    def menu(self) -> ModelMenu:
         """The models on this PC, then other ways to one."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        return ModelMenu(self)
+
+    def fill(self, menu: QMenu) -> None:
+        """Put the models that are known now into a menu."""
         loaded = self._services.controller.model
         library = self._services.library
-        items = library.chat_models() if library is not None else []
-        for item in items:
-            size = gigabytes(item.entry.size)
-            quant = item.entry.quant or ""
-            action = menu.addAction(f"{item.title}  {quant}\t{size}")
+        for item in library.chat_models() if library is not None else []:
+            text = f"{item.title}  {item.entry.quant or ''}\t{gigabytes(item.entry.size)}"
+            action = menu.addAction(text)
             action.setData(item.entry.path)
             action.setCheckable(True)
             action.setChecked(loaded is not None and loaded.path == item.entry.path)
             action.triggered.connect(self._on_chosen)
-        if items:
-            menu.addSeparator()
+        if library is not None and library.scanning:
+            menu.addAction(self.tr("Looking for models…")).setEnabled(False)
+        menu.addSeparator()
         menu.addAction(self.tr("All models"), self._show_models)
-        return menu
 
     @Slot()
     def _on_chosen(self) -> None:
@@ -129,11 +134,26 @@ class ChatHeader(QFrame):
 
     def load(self, path: Path) -> None:
         """Load a model the way that every page does."""
-        opener: Any = getattr(self._services.library, "opener", None)
-        if opener is not None:
-            opener.open(path)
+        if self._services.library is not None:
+            opener_of(self._services).open(path)
         else:
             self._services.controller.load(path)
 
     def _show_models(self) -> None:
         self._services.navigate("models")
+
+
+class ModelMenu(QMenu):
+    """The list of models under the header's button."""
+
+    def __init__(self, header: ChatHeader) -> None:
+        super().__init__(header)
+        self._header = header
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        header.fill(self)
+
+    @Slot()
+    def refill(self) -> None:
+        """List the models anew."""
+        self.clear()
+        self._header.fill(self)

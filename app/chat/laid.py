@@ -47,6 +47,7 @@ class Laid:
         self._parts: list[Part] = []
         self._made = 0
         self._width = 0.0
+        self._change = 0.0
         self._coloring: tuple[int, Coloring] | None = None
 
     def set_text(self, text: str) -> None:
@@ -80,6 +81,11 @@ class Laid:
         if self._reader is None:
             self._reader = Blocks(self._plain)
         return self._reader
+
+    def take_change(self) -> float:
+        """From which height on the picture differs since this was asked last; infinite if nowhere."""
+        change, self._change = self._change, float("inf")
+        return change
 
     @property
     def head_height(self) -> int:
@@ -125,6 +131,9 @@ class Laid:
     def _make(self, i: int) -> None:
         part = self._parts[i]
         box = lay_out(part, self._width, self._style, self._marks(part))
+        # The box before, too: the mark of writing stood at its end.
+        above = self.boxes[i - 1].y if 0 < i <= len(self.boxes) else 0.0
+        self._change = min(self._change, above)
         if i < len(self.boxes):
             self.boxes[i] = box
         else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, QUrl, Slot
 from PySide6.QtGui import (
+    QClipboard,
     QContextMenuEvent,
     QDesktopServices,
     QGuiApplication,
@@ -158,6 +159,9 @@ class Pointer(QObject):
     def _release(self, watched: QObject, event: QMouseEvent) -> None:
         self._scroll.stop()
         self._dragging = False
+        clipboard = QGuiApplication.clipboard()
+        if clipboard.supportsSelection() and (text := self.text()):
+            clipboard.setText(text, QClipboard.Mode.Selection)
         link, self._pressed_link = self._pressed_link, ""
         if not link or self._view.selection.ends is not None or not isinstance(watched, MessageRow):
             return

@@ -31,12 +31,15 @@ from app.chat.popover import Popover
 from app.chat.prompt_panel import PromptPanel
 from app.chat.row import SPOKEN_LENGTH
 from app.chat.sampling_panel import SamplingPanel
+from app.chat.search import terms_of
 from app.chat.session import ChatSession
 from app.chat.thinking import split_thinking
 from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
+from app.models.loading import LoadPanel
+from app.models.opener import opener_of
 from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Banner, Note
@@ -72,6 +75,7 @@ class ChatPage(Page):
         self._connect()
         if self.session.last_problem is not None:
             self._on_problem(self.session.last_problem)
+        self._fit()
         self._on_opened(self.session.chat, "")
 
     def _build(self) -> None:
@@ -85,15 +89,11 @@ class ChatPage(Page):
         box.addStretch(1)
         box.addWidget(self.composer, 1000)
         box.addStretch(1)
-        self.composer.setMaximumWidth(theme().size("measure"))
         centre = QVBoxLayout()
         centre.setSpacing(0)
         centre.addWidget(self.header)
-        opener = getattr(self.services.library, "opener", None)
-        if opener is not None:
-            from app.models.loading import LoadPanel
-
-            centre.addWidget(LoadPanel(self.services, opener))
+        if self.services.library is not None:
+            centre.addWidget(LoadPanel(self.services, opener_of(self.services)))
         centre.addLayout(self._notes)
         centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)
@@ -110,6 +110,8 @@ class ChatPage(Page):
         session.path_changed.connect(self._on_path)
         session.message_changed.connect(self._on_message)
         session.problem.connect(self._on_problem)
+        # The rate beside an answer is read from the engine only while somebody watches.
+        self.services.controller.watch_metrics(self)
         self.services.controller.state_changed.connect(self._update_mode)
         self.services.controller.model_changed.connect(self._update_mode)
         self.view.wanted.connect(self.do)
@@ -117,6 +119,7 @@ class ChatPage(Page):
         self.empty.chosen.connect(self._on_starter)
         self.list.left.connect(self.focus_first)
         self.list.export_wanted.connect(self.export)
+        theme().changed.connect(self._fit)
         composer.sent.connect(self._on_sent)
         composer.stopped.connect(session.stop)
         composer.edit_last_wanted.connect(self.edit_last)
@@ -173,6 +176,13 @@ class ChatPage(Page):
             self.list.setVisible(not now)
 
     @Slot()
+    def _fit(self) -> None:
+        """Take the theme's sizes, which follow the text size."""
+        self.composer.setMaximumWidth(theme().size("measure"))
+        for head in (self.header, self.list.head):
+            head.setFixedHeight(theme().size("header"))
+
+    @Slot()
     def _on_chats(self) -> None:
         self.list.setVisible(self.list.isHidden())
 
@@ -187,11 +197,18 @@ class ChatPage(Page):
         self._show_path()
         if message_id:
             self.view.show_message(message_id)
+            self._mark_found(message_id)
         if "prompt" in self._popovers:
             panel = self._popovers["prompt"].content
             assert isinstance(panel, PromptPanel)
             panel.refresh()
         self._update_mode()
+
+    def _mark_found(self, message_id: str) -> None:
+        """Select the word that the search over all chats found in a message."""
+        rows = self.view.selection.rows
+        if message_id in rows and (terms := terms_of(self.list.query)):
+            self.find_bar.mark(rows[message_id], terms[0])
 
     @Slot(str)
     def _on_path(self, chat_id: str) -> None:
@@ -311,6 +328,9 @@ class ChatPage(Page):
         elif action.startswith("code:"):
             self._copy(self.view.code(message_id, int(action.removeprefix("code:"))))
         elif action in ("regenerate", "retry"):
+            if self.session.generation(message.chat) is not None:
+                self.services.toast(self.tr("An answer is being written. Stop it first."))
+                return
             self.session.regenerate(message_id)
             self.view.to_end()
         elif action == "edit":

@@ -42,6 +42,7 @@ class MessageRow(QWidget):
         self._place: Layout | None = None
         self._hover = False
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMouseTracking(True)
         self.setProperty("ringRadius", theme().radius("panel"))
@@ -87,7 +88,9 @@ class MessageRow(QWidget):
     def bind(self, entry: Entry | None) -> None:
         """Show another entry, or none."""
         self.entry = entry
+        self._place = None
         self._hover = False
+        self.setAccessibleName("")
         if entry is None:
             self.hide()
 
@@ -96,12 +99,27 @@ class MessageRow(QWidget):
         entry = self.entry
         if entry is None:
             return
-        self._place = place = entry.layout()
+        before, self._place = self._place, entry.layout()
+        place = self._place
         self._arrange_header(entry, place)
         self._arrange_codes(entry, place)
         self._arrange_footer(entry, place)
         self._speak(entry)
-        self.update()
+        self.update(self._changed(entry, before, place))
+
+    def _changed(self, entry: Entry, before: Layout | None, place: Layout) -> QRect:
+        """What has to be painted: all, or of an answer that grows only its end."""
+        change = entry.main.take_change()
+        if (
+            before is None
+            or not entry.writing
+            or entry.thought
+            or before.main.top() != place.main.top()
+        ):
+            return self.rect()
+        end = min(before.main.height(), place.main.height()) - CARD_X - entry.main.head_height
+        top = round(place.main.top() + max(min(change - CARD_X, end), 0))
+        return QRect(0, top, self.width(), max(self.height(), round(place.height)) - top)
 
     def _speak(self, entry: Entry) -> None:
         text = entry.main.text[:SPOKEN_LENGTH]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
@@ -30,6 +30,7 @@ from app.widgets import button
 
 # Milliseconds of layout work in one turn of the event loop: half of a frame is left for painting.
 SLICE_S = 0.003
+WAIT_MS = 4
 NEAR = 20
 FAR = 60
 GAP = 4
@@ -68,7 +69,7 @@ class MessageView(QAbstractScrollArea):
         self._pinned = True
         self._anchor = (0, 0.0)
         self._placing = False
-        self._work = QTimer(self, interval=0, singleShot=True)
+        self._work = QTimer(self, singleShot=True)
         self._work.timeout.connect(self._on_work)
         self._jump = button(self.tr("Jump to latest"), self.to_end, icon="chevron-down")
         self._jump.setParent(self)
@@ -90,9 +91,11 @@ class MessageView(QAbstractScrollArea):
         width = self._width()
         for message in messages:
             entry = known.get(message.id)
-            if entry is None:
+            if entry is None or entry.message is not message:
                 entry = Entry(message, self._styles, self._lexers)
                 entry.set_width(width)
+            else:
+                entry.refresh()
             self._entries.append(entry)
         self.selection.clear()
         self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
@@ -102,6 +105,8 @@ class MessageView(QAbstractScrollArea):
             self._pinned = True
             self._current = ""
         self._column.fill(heights.get(e.message.id) or e.estimate() for e in self._entries)
+        for i in self._visible():
+            self._measure(i)
         self._fill()
 
     def set_shown(self, message_id: str, shown: Shown) -> None:
@@ -117,8 +122,7 @@ class MessageView(QAbstractScrollArea):
         if (entry := self._entry(message_id)) is not None:
             entry.refresh()
             self._fill()
-            if (row := self._rows.get(message_id)) is not None:
-                row.arrange()
+            self._measure(self.selection.rows[message_id])
 
     def _entry(self, message_id: str) -> Entry | None:
         at = self.selection.rows.get(message_id)
@@ -254,7 +258,8 @@ class MessageView(QAbstractScrollArea):
         self._sync_bar()
         self._place_rows()
         if late or self._next_near() is not None:
-            self._work.start()
+            # What is only near can wait: layout and painting should not add up to one long turn.
+            self._work.start(0 if late else WAIT_MS)
 
     def _measure(self, i: int) -> None:
         entry = self._entries[i]
@@ -290,7 +295,7 @@ class MessageView(QAbstractScrollArea):
         self._sync_bar()
         self._place_rows()
         if self._next_near() is not None:
-            self._work.start()
+            self._work.start(WAIT_MS)
 
     def _unload_far(self, visible: range) -> None:
         for i in (visible.start - FAR - 1, visible.stop + FAR):
@@ -302,10 +307,6 @@ class MessageView(QAbstractScrollArea):
         wanted = {self._entries[i].message.id for i in visible}
         for message_id in [m for m in self._rows if m not in wanted]:
             self._recycle(message_id)
-        value = self.verticalScrollBar().value()
-        width = round(self._width())
-        # By the whole width, so that the column stands above the message box, bar or no bar.
-        left = (self.width() - width) // 2
         for i in visible:
             entry = self._entries[i]
             row = self._rows.get(entry.message.id)
@@ -316,13 +317,21 @@ class MessageView(QAbstractScrollArea):
             if new:
                 row.bind(entry)
                 row.set_current(entry.message.id == self._current)
-            row.setGeometry(
-                left, round(self._column.top(i)) - value, width, round(self._column.heights[i])
-            )
+            place = self._place(i)
+            if row.geometry() != place:
+                row.setGeometry(place)
             if new:
                 row.arrange()
                 row.show()
         self._place_jump()
+
+    def _place(self, i: int) -> QRect:
+        """Where the row of an entry belongs on the viewport."""
+        width = round(self._width())
+        # By the whole width, so that the column stands above the message box, bar or no bar.
+        left = (self.width() - width + 1) // 2
+        top = round(self._column.top(i)) - self.verticalScrollBar().value()
+        return QRect(left, top, width, round(self._column.heights[i]))
 
     def _new_row(self) -> MessageRow:
         row = MessageRow(self.selection, self.viewport())

@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal, Slot
 
 from app.models.jobs import Jobs
 from app.models.records import Record, Records
@@ -93,6 +93,9 @@ class Library(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(_BATCH_MS)
         self._timer.timeout.connect(self._take_found)
+        app = QCoreApplication.instance()
+        if app is not None:
+            app.aboutToQuit.connect(self.close)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -112,6 +115,12 @@ class Library(QObject):
         """What can be talked to, by name."""
         found = [i for i in self._items.values() if i.group is Group.CHAT]
         return sorted(found, key=lambda i: i.title.casefold())
+
+    @Slot()
+    def begin(self) -> None:
+        """Look through all folders, unless that was done or is being done."""
+        if not self.scanned and not self.scanning:
+            self.refresh()
 
     @Slot()
     def refresh(self) -> None:
@@ -281,6 +290,7 @@ class Library(QObject):
             self._items[path] = replace(item, record=record)
             self.changed.emit(self._items[path])
 
+    @Slot()
     def close(self) -> None:
         """Stop all work; for the end of the application."""
         self._timer.stop()

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.models.measuring import Measuring
 from app.models.task import OnProgress, Task, Work
@@ -152,10 +152,13 @@ class Opener(QObject):
         title = translate("models", "{name} does not fit with {n} tokens of context").format(
             name=entry.name, n=f"{estimate.context:,}"
         )
-        why = translate("models", "It needs {need} and {free} can be used on {device}.").format(
+        why = translate(
+            "models", "It needs {need} and {free} can be used on {device}: {over} are missing."
+        ).format(
             need=gigabytes(estimate.total),
             free=gigabytes(estimate.available),
             device=estimate.device.name,
+            over=gigabytes(estimate.total - estimate.available),
         )
         details = f"{entry.path}\n{estimate.explanation}"
         self.failed_estimate = estimate
@@ -211,9 +214,14 @@ class Opener(QObject):
 
 
 def opener_of(services: Services) -> Opener:
-    """The one opener of the application, made with the measuring of what it opens on first use."""
+    """The one opener of the application.
+
+    It is made on first use, which is when the first page is built; from then on what it opens is measured,
+    and the folders are looked through, so that every page has models to choose from.
+    """
     library: Library = services.library
     if library.opener is None:
         library.opener = Opener(services, library)
         Measuring(services.controller, library)
+        QTimer.singleShot(0, library, library.begin)
     return library.opener

@@ -88,8 +88,6 @@ class ModelsPage(Page):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if not self._library.scanned and not self._library.scanning:
-            self._library.refresh()
         self._bin.look()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

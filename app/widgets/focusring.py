@@ -15,17 +15,19 @@ _MOVES = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Hide, QEvent.Type.Sh
 class FocusRing(QWidget):
     """Draws a ring 2 px outside of the focused widget of one window.
 
+    The ring of the main window gives every dialog and popup that comes up a ring of its own.
     A widget may set the properties "ringRadius" (px) and "focusRing" (False: it shows focus itself).
     """
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, keyboard: bool = False, spread: bool = True) -> None:
         super().__init__(window)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._target: QWidget | None = None
         self._watched: list[QWidget] = []
-        self._keyboard = False
+        self._keyboard = keyboard
+        self._spread = spread
         self.hide()
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -54,10 +56,22 @@ class FocusRing(QWidget):
         return False
 
     def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
+        if self._spread and now is not None:
+            self._give_ring(now)
         shown = now is not None and self._keyboard and now.window() is self.window()
         if shown and now is not None and now.property("focusRing") is False:
             shown = False
         self._follow(now if shown else None)
+
+    def _give_ring(self, focus: QWidget) -> None:
+        window = focus.window()
+        popup = window.windowType() == Qt.WindowType.Popup
+        list_of_a_field = popup and isinstance(focus, QAbstractItemView)
+        if window is self.window() or window.findChild(FocusRing) is not None or list_of_a_field:
+            return
+        ring = FocusRing(window, self._keyboard, spread=False)
+        ring.watch()
+        ring._on_focus(None, focus)
 
     def _follow(self, target: QWidget | None) -> None:
         for watched in self._watched:

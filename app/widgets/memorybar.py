@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QLocale, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtCore import QLocale, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
 from app.theme import theme
@@ -36,39 +36,43 @@ def in_order(parts: Sequence[MemoryPart]) -> list[MemoryPart]:
 def paint_fill(painter: QPainter, rect: QRectF, kind: str, thin: bool) -> None:
     """One block's fill: soft with a strong top edge, or strong when thin; hatches are a second sign."""
     look = theme()
+    hue = f"plot.{_HUES.get(kind, kind)}"
     if kind in ("free", "reserve"):
         painter.fillRect(rect, look.color("surface.field"))
         if kind == "reserve":
-            painter.fillRect(rect, _hatch("line.control", "diagonal", 8))
+            _hatch(painter, rect, "line.control", 8)
         return
-    if thin:
-        painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}"))
-    else:
-        painter.fillRect(rect, look.color(f"plot.{_HUES.get(kind, kind)}Soft"))
+    painter.fillRect(rect, look.color(hue if thin else f"{hue}Soft"))
     if kind == "draft" and thin:
-        painter.fillRect(rect, _hatch("surface.bg", "diagonal", 6))
+        _hatch(painter, rect, "surface.bg", 6)
     elif kind == "other":
-        painter.fillRect(rect, _hatch("plot.other" if not thin else "surface.bg", "vertical", 4))
+        _stripe(painter, rect, "surface.bg" if thin else "plot.other", 4)
     if not thin:
-        painter.fillRect(
-            QRectF(rect.x(), rect.y(), rect.width(), 3), look.color(f"plot.{_HUES.get(kind, kind)}")
-        )
+        painter.fillRect(QRectF(rect.x(), rect.y(), rect.width(), 3), look.color(hue))
 
 
-def _hatch(token: str, way: str, pitch: int) -> QBrush:
-    look = theme()
-    tile = QPixmap(pitch, pitch)
-    tile.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(tile)
-    painter.setPen(QPen(look.color(token), 1))
-    if way == "vertical":
-        painter.drawLine(1, 0, 1, pitch)
-    else:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for shift in (-pitch, 0, pitch):
-            painter.drawLine(shift, pitch, shift + pitch, 0)
-    painter.end()
-    return QBrush(tile)
+def _stripe(painter: QPainter, rect: QRectF, token: str, pitch: int) -> None:
+    """Vertical lines of one pixel."""
+    color = theme().color(token)
+    x = rect.x() + 1
+    while x < rect.right():
+        painter.fillRect(QRectF(x, rect.y(), 1, rect.height()), color)
+        x += pitch
+
+
+def _hatch(painter: QPainter, rect: QRectF, token: str, pitch: int) -> None:
+    """Lines at 45 degrees, drawn and not tiled, so that they are sharp at every screen scale."""
+    painter.save()
+    painter.setClipRect(rect, Qt.ClipOperation.IntersectClip)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(theme().color(token), 1))
+    height = rect.height()
+    # From the widget's own edge, so that the lines of neighbours run on.
+    x = (rect.x() - height) // pitch * pitch
+    while x < rect.right():
+        painter.drawLine(QPointF(x, rect.bottom()), QPointF(x + height, rect.y()))
+        x += pitch
+    painter.restore()
 
 
 class MemoryBar(QWidget):
@@ -127,7 +131,7 @@ class MemoryBar(QWidget):
         x = inner.x() + inner.width() * share
         beyond = QRectF(x, inner.y(), inner.right() - x, inner.height())
         painter.fillRect(beyond, look.color("state.badSoft"))
-        painter.fillRect(beyond, _hatch("state.bad", "diagonal", 8))
+        _hatch(painter, beyond, "state.bad", 8)
         painter.fillRect(QRectF(x - 1, 0, 2, self.height()), look.color("state.bad"))
 
     def _paint_label(self, painter: QPainter, rect: QRectF, part: MemoryPart) -> None:

@@ -1,10 +1,10 @@
-"""A short notice at the bottom of the window, with Undo where there is something to undo."""
+"""A short notice below the header, where it covers nothing that is typed, with Undo if there is any."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, QTimer, Slot
+from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.theme import theme
@@ -16,8 +16,9 @@ STAY_MS = 8000
 class Toast(QFrame):
     """One notice at a time; a new one takes the place of the old one."""
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, area: QWidget | None = None) -> None:
         super().__init__(window)
+        self._area = area or window
         self.setProperty("kind", "toast")
         self._text = label("")
         self._button = button(self.tr("Undo"))
@@ -52,8 +53,9 @@ class Toast(QFrame):
     def _place(self) -> None:
         self.adjustSize()
         window = self.window()
-        x = (window.width() - self.width()) // 2
-        self.move(x, window.height() - self.height() - theme().size("status") - theme().space(6))
+        corner = self._area.mapTo(window, QPoint(0, 0))
+        x = corner.x() + (self._area.width() - self.width()) // 2
+        self.move(x, corner.y() + theme().size("header") + theme().space(3))
 
     @Slot()
     def _on_undo(self) -> None:

@@ -224,7 +224,7 @@ class Ops(Protocol):
         ...
 
     def swiglu(self, gate_up: Buffer) -> Buffer:
-        """silu(gate) * up of (M, 2F) rows gate|up: (M, F)."""
+        """silu(gate) * up of (M, 2F) rows gate|up: (M, F). Nothing else may read `gate_up`."""
         ...
 
     def end_layer(self, layer: int, x: Buffer) -> None:

@@ -6,11 +6,11 @@ scale for each 32 values; `exact` multiplies dequantised weights by float32 acti
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,57 +23,19 @@ from engine.config import Precision
 from engine.errors import KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cpu_buffers import Area, Buffer
 from engine.ops.cpu_weights import Weight, pack, padded
 from kernels.cpu import products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
 from kernels.cpu.formats import DENSE, FORMATS, PANEL
-from kernels.cpu.layout import SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Op
+from kernels.cpu.layout import GATED_ROWS, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
 from kernels.cpu.runtime import Arena, Runtime, aligned, cache_folder
 
 F32 = NDArray[np.float32]
 _L2_BYTES = 256 << 10
 """Bytes of weights that stay in a core's second-level cache while the rows of a step pass by."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Area:
-    """Memory of one activation in both forms, for all rows that a step may hold."""
-
-    floats: NDArray[np.uint8]
-    coded: NDArray[np.uint8]
-
-
-class Buffer:
-    """A (M, width) activation: float32 rows, and the same coded as int8 if anyone asks.
-
-    `wanted` are the forms that the producing instruction writes only on demand, and how to demand them.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "area",
-        "coded",
-        "coded_stride",
-        "floats",
-        "stride",
-        "wanted",
-        "width",
-    )
-
-    def __init__(self, width: int, area: Area) -> None:
-        self.width, self.area = width, area
-        self.floats: int = area.floats.ctypes.data
-        self.coded: int = area.coded.ctypes.data
-        self.stride = 4 * padded(width)
-        self.coded_stride = padded(width) // 32 * products.CODED_BLOCK
-        self.wanted: dict[str, Callable[[], None]] = {}
-
-    def values(self, n_rows: int) -> F32:
-        """The float32 rows (n_rows, width) that the last run left here; see `CpuOps.keep`."""
-        rows = self.area.floats[: n_rows * self.stride].view(np.float32)
-        return rows.reshape(n_rows, -1)[:, : self.width]
 
 
 def _bits(number: float) -> int:
@@ -120,9 +82,20 @@ class CpuOps:
 
     def upload(self, tensor: Tensor) -> Weight:
         fallback = "F16" if self._fast and self._target.f16 else "F32"
-        weight = pack(tensor, fallback, self._arena)
+        weight = pack(tensor, fallback, self._arena, self._interleave)
         self._weights.append(weight)
         return weight
+
+    def _interleave(
+        self, rows: NDArray[np.uint8], width: int, flip: int, to: NDArray[np.uint8]
+    ) -> None:
+        """See `kernels.cpu.formats.Interleave`; holds no lock of Python while it works."""
+        address = self._kernel(f"interleave_{width}", products.interleave, width)
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(address)
+        kernel(
+            rows.ctypes.data, rows.strides[0], rows.strides[1], len(to), rows.shape[1],
+            rows.shape[2] // width, to.ctypes.data, to.strides[0], to.strides[1], flip * 0x01010101,
+        )  # fmt: skip
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
         if limits.page_tokens != PAGE:
@@ -146,7 +119,7 @@ class CpuOps:
         self._kv = aligned(kv).reshape(shape.n_layers, 2, limits.pages, self._page_bytes)
         group = shape.n_heads // shape.n_kv_heads
         n = SPAN_ROWS * group
-        self._need_scratch(4 * n * (PAGE + shape.head_dim) + 4 * n * (STATE + shape.head_dim))
+        self._need_scratch(4 * n * (PAGE + shape.head_dim) + 8 * n * (STATE + shape.head_dim))
         spans = aligned(24 * limits.rows)
         self._held.append(spans)
         self._header[Head.SPANS] = spans.ctypes.data
@@ -182,11 +155,11 @@ class CpuOps:
         if free:
             area = free.pop()
         else:
-            # Kernels may read a little past the last row.
-            buffer_rows = self._limits.rows
+            # A row for each thread's copy; kernels may read a little past the last row.
+            n_rows = max(self._limits.rows, self._threads)
             area = Area(
-                aligned(buffer_rows * 4 * padded(width) + 128),
-                aligned(buffer_rows * padded(width) // 32 * products.CODED_BLOCK),
+                aligned(n_rows * 4 * padded(width) + 128),
+                aligned(n_rows * padded(width) // 32 * products.CODED_BLOCK),
             )
             self._areas.append(area)
         buffer = Buffer(width, area)
@@ -205,7 +178,13 @@ class CpuOps:
         """The address of the (rows, kernel) list of a kind of weights for f32 or coded rows."""
         if (kind, form) not in self._kernel_lists:
             pairs = []
-            for rows in self._target.row_blocks:
+            # Attention has any small number of rows: the queries of a key/value head.
+            sizes = (
+                range(self._target.row_blocks[0], 0, -1)
+                if kind in DENSE
+                else self._target.row_blocks
+            )
+            for rows in sizes:
                 name = f"{form}_{kind}_{rows}"
                 if kind in DENSE:
                     address = self._kernel(name, products.dense, kind, rows)
@@ -226,21 +205,32 @@ class CpuOps:
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)
         scratch = aligned(self._scratch_bytes * self._threads)
-        self._held.append(scratch)
+        counters = aligned(8 * len(self._program))
+        self._held += [scratch, counters]
+        self._header[Head.COUNTERS] = counters.ctypes.data
         self._header[Head.PROGRAM] = self._program.ctypes.data
         self._header[Head.SCRATCH] = scratch.ctypes.data
         self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes
 
-    def _emit(self, op: Op, *operands: int, meet: bool = True) -> list[int]:
+    def _emit(self, op: Op, *operands: int, meet: Meet = Meet.ALWAYS) -> list[int]:
         line = [int(op), int(meet), *operands]
         self._code.append(line)
         return line
 
+    def _shared(self, x: Buffer) -> Buffer:
+        """`x` for an instruction that knows nothing of threads' own copies."""
+        if x.line is not None:
+            x.line[1] = Meet.COPIES
+        return x
+
     def _rows(self, x: Buffer, form: str) -> tuple[int, int]:
         """Address and stride of a buffer in the wanted form, which its producer then writes."""
         if form == "coded" and "coded" not in x.wanted:
-            kernel = self._kernel("code", rowwise.code)
-            self._emit(Op.CODE, kernel, x.floats, x.stride, x.coded, x.coded_stride, x.width)
+            private = x.line is not None
+            self._emit(
+                Op.CODE, self._kernel("code", rowwise.code), x.floats, x.stride, x.coded,
+                x.coded_stride, x.width, private, meet=Meet.ROWS if private else Meet.ALWAYS,
+            )  # fmt: skip
         elif form in x.wanted:
             x.wanted[form]()
         return (x.coded, x.coded_stride) if form == "coded" else (x.floats, x.stride)
@@ -258,16 +248,10 @@ class CpuOps:
             kernel = self._kernel(f"unpack_{kind}", products.unpack, FORMATS[kind])
         self._need_scratch(4 * PANEL * width)
         stride = token_embd.data.strides[0]
-        self._emit(
-            Op.EMBED,
-            kernel,
-            token_embd.address,
-            stride,
-            token_embd.count,
-            width,
-            x.floats,
-            x.stride,
-        )
+        x.line = self._emit(
+            Op.EMBED, kernel, token_embd.address, stride, token_embd.count, width, x.floats, x.stride,
+            meet=Meet.ROWS,
+        )  # fmt: skip
         self._marks.append((-1, len(self._code), x))
         return x
 
@@ -279,10 +263,14 @@ class CpuOps:
 
     def _norm(self, kernel: int, x: Buffer, y: Buffer, weight: Weight, eps: float) -> Buffer:
         h = self._buffer(x.width)
+        private = x.line is not None
         line = self._emit(
             Op.NORM, kernel, x.floats, x.stride, y.floats, y.stride, weight.address,
-            0, 0, 0, 0, x.width, _bits(eps),
+            0, 0, 0, 0, x.width, _bits(eps), private, y.line is not None,
+            meet=Meet.ROWS if private else Meet.ALWAYS,
         )  # fmt: skip
+        if private:
+            x.line = h.line = line
         self._forms(h, line, 6)
         return h
 
@@ -303,11 +291,13 @@ class CpuOps:
         column = 0
         for i, weight in enumerate(weights):
             source, stride = self._rows(x, self._form(weight))
-            self._emit(
+            line = self._emit(
                 Op.LINEAR, self._products(weight.kind, self._form(weight)), source, stride,
                 weight.address, weight.data.strides[0], weight.count, weight.shape[0],
-                y.floats + 4 * column, y.stride, 0, meet=i == len(weights) - 1,
+                y.floats + 4 * column, y.stride, 0, x.line is not None,
+                meet=Meet.ALWAYS if i == len(weights) - 1 else Meet.NEVER,
             )  # fmt: skip
+            y.products.append(line)
             column += weight.shape[0]
         return y
 
@@ -321,6 +311,7 @@ class CpuOps:
         eps: float = 0.0,
     ) -> Buffer:
         s, kind = self._shape, self._pages_kind
+        self._shared(qkv)
         out = self._buffer(s.n_heads * s.head_dim)
         table = self._rope_table(rope)
         pairs = rope.n_rot // 2
@@ -347,8 +338,10 @@ class CpuOps:
             np.int64,
         )  # fmt: skip
         self._held.append(operands)
-        for op in (Op.PLACE, Op.ATTEND, Op.FINISH):
-            self._emit(op, operands.ctypes.data)
+        self._emit(Op.PLACE, operands.ctypes.data)
+        self._emit(Op.ATTEND, operands.ctypes.data)
+        whole = s.head_dim % 32 == 0
+        self._emit(Op.FINISH, operands.ctypes.data, meet=Meet.SPLIT if whole else Meet.ALWAYS)
 
         def coded() -> None:
             operands[30:32] = out.coded, out.coded_stride
@@ -360,9 +353,9 @@ class CpuOps:
         return -(-self._limits.pages_per_sequence // CHUNK)
 
     def _attention_memory(self) -> None:
-        """Rotated queries, and partial results of either whole rows or a few rows' chunks."""
+        """Rotated queries, and partial results of a few rows' chunks."""
         s, rows = self._shape, self._limits.rows
-        n_parts = max(rows, min(rows, SPLIT_ROWS) * self._slots()) * s.n_heads
+        n_parts = min(rows, SPLIT_ROWS) * self._slots() * s.n_heads
         parts = aligned(4 * n_parts * (STATE + s.head_dim))
         queries = aligned(4 * rows * s.n_heads * s.head_dim)
         self._held += [parts, queries]
@@ -382,9 +375,25 @@ class CpuOps:
     def swiglu(self, gate_up: Buffer) -> Buffer:
         width = gate_up.width // 2
         h = self._buffer(width)
+        kernel = self._kernel("swiglu", rowwise.swiglu)
+        lines = gate_up.products
+        # Kernels, input, panel stride, length and number of outputs must agree.
+        alike = len(lines) == 2 and all(lines[0][2 + i] == lines[1][2 + i] for i in (0, 1, 4, 5, 6))
+        if alike and self._code[-2:] == lines:
+            del self._code[-2:]
+            products, x, stride, gate, panel_stride, k, n, *_, private = lines[0][2:]
+            pairs = max(1, min(-(-n // 32), _L2_BYTES // (4 * panel_stride)))
+            self._need_scratch(GATED_ROWS * 2 * 4 * 32 * pairs)
+            line = self._emit(
+                Op.GATED, products, x, stride, gate, lines[1][2 + 3], panel_stride, k, n, pairs,
+                kernel, 0, 0, 0, 0, private,
+            )  # fmt: skip
+            self._forms(h, line, 10)
+            return h
+        self._shared(gate_up)
         line = self._emit(
-            Op.SWIGLU, self._kernel("swiglu", rowwise.swiglu), gate_up.floats, gate_up.stride,
-            gate_up.floats + 4 * width, 0, 0, 0, 0, width,
+            Op.SWIGLU, kernel, gate_up.floats, gate_up.stride, gate_up.floats + 4 * width,
+            0, 0, 0, 0, width,
         )  # fmt: skip
         self._forms(h, line, 4)
         return h
@@ -398,7 +407,7 @@ class CpuOps:
         rows = self._buffer(h.width)
         to = rows.coded if form == "coded" else rows.floats
         self._logits_from = len(self._code)
-        self._emit(Op.GATHER, source, stride, to, stride, stride)
+        self._emit(Op.GATHER, source, stride, to, stride, stride, h.line is not None)
         self._emit(
             Op.LINEAR, self._products(output.kind, form), to, stride, output.address,
             output.data.strides[0], output.count, output.shape[0], 0, 0, 1,
@@ -472,6 +481,7 @@ class CpuOps:
 
     def keep(self, x: Buffer) -> None:
         """While recording: have the float32 form of `x` written, so that `x.values` can show it."""
+        x.products.clear()
         self._rows(x, "floats")
 
 

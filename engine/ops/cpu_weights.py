@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from engine import quants
 from engine.errors import OutOfMemory
 from engine.gguf import Tensor
-from kernels.cpu.formats import DENSE, FORMATS, PANEL, pack_dense
+from kernels.cpu.formats import DENSE, FORMATS, PANEL, Interleave, pack_dense
 from kernels.cpu.runtime import Arena
 
 _STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
@@ -40,7 +40,7 @@ def padded(width: int) -> int:
     return -(-width // 32) * 32
 
 
-def pack(tensor: Tensor, fallback: str, arena: Arena) -> Weight:
+def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) -> Weight:
     """Repack a tensor into `arena`; types without kernels of their own become `fallback`, a dense kind.
 
     Raises `OutOfMemory`, and `UnsupportedModel` for a type that nothing here can read.
@@ -57,7 +57,7 @@ def pack(tensor: Tensor, fallback: str, arena: Arena) -> Weight:
         form = FORMATS[kind]
         blocks = k // form.block
         data = _panels(arena, tensor, form.panel_bytes(blocks))
-        form.pack(raw, data)
+        form.pack(raw, data, interleave)
         return Weight(kind, tensor.shape, data, blocks)
     stored = kind in DENSE
     kind = kind if stored else fallback
@@ -67,7 +67,7 @@ def pack(tensor: Tensor, fallback: str, arena: Arena) -> Weight:
         part = raw[at : at + rows]
         if not stored:
             part = quants.dequantize(part, tensor.type).astype(_STORED[kind])
-        pack_dense(part.view(_STORED[kind]), data[at // PANEL :])
+        pack_dense(part.view(_STORED[kind]), data[at // PANEL :], interleave)
     return Weight(kind, tensor.shape, data, k)
 
 

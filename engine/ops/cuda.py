@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.config import Precision
 from engine.errors import UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
@@ -23,7 +24,6 @@ from engine.ops.cuda_buffers import (
     GROUP,
     LAUNCHES,
     MOST_ROWS,
-    Activation,
     Buffer,
     Float,
     Int,
@@ -32,7 +32,9 @@ from engine.ops.cuda_buffers import (
     Pass,
     Pointer,
     Product,
+    activation_of,
     place,
+    product_of,
     sizes,
     split,
 )
@@ -48,7 +50,8 @@ PAGE = 64
 class CudaOps:
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
-    `on_progress(done, total)` hears of kernels that must be compiled first.
+    Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
+    that must be compiled first.
     """
 
     shape: Shape
@@ -56,11 +59,13 @@ class CudaOps:
     def __init__(
         self,
         device: str = "cuda:0",
+        precision: Precision = Precision.FAST,
         cache: Path | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
         self._dependent = self._card.arch >= 90
+        self._short_form = F16 if precision is Precision.EXACT else INT8
         self._nodes: list[Node] = []
         self._head: Node | None = None
         self._buffers: list[Buffer] = []
@@ -71,8 +76,8 @@ class CudaOps:
     # Memory
 
     def upload(self, tensor: Tensor) -> Weight:
-        weight, size = self._card.upload(tensor, self._memory["model"])
-        self._memory["model"] += size
+        weight = self._card.upload(tensor, self._memory["model"])
+        self._memory["model"] += weight.size
         return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
@@ -95,12 +100,12 @@ class CudaOps:
 
         at = self._allocate("work", StepVariables.size(self._rows, limits))
         self._step = StepVariables(self._card, at, self._rows, limits, 16 // self._heads_in_tile)
-        pinned, self._logits_owner = self._card.pinned(4 * BUCKETS[-1] * shape.n_vocab)
-        self._logits = pinned.view(np.float32).reshape(BUCKETS[-1], shape.n_vocab)
+        pinned, self._logits_owner = self._card.pinned(4 * MOST_ROWS * shape.n_vocab)
+        self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
 
         heads, dim = shape.n_heads, shape.head_dim
-        states = heads * max(BUCKETS[-1] * self._splits, self._rows)
+        states = heads * max(MOST_ROWS * self._splits, self._rows)
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
         self._sums = self._allocate("work", states * dim * 4)
         self._stats = self._allocate("work", states * 8)
@@ -190,11 +195,12 @@ class CudaOps:
         kernel = self._card.kernel(Variant("norm.cu"), "add_norm")
 
         def launch(p: Pass) -> None:
+            added = self._product(y, p) if y else Product(x.at("32"), x.width)
             args = (
-                Pointer(x.at("32")), self._product(y, p) if y else Product(), Pointer(weight.address),
-                Int(x.width), Pointer(h.at("squares")), self._output(h, p),
+                Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
+                Pointer(h.at("squares")), activation_of(h, p),
             )  # fmt: skip
-            self._launch_rows(kernel, h.width, p.rows, args)
+            self._launch_shared(kernel, h.width, p, args)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
@@ -216,6 +222,7 @@ class CudaOps:
                 launches.append(Launch((weight,), start))
             start += weight.rows
             x.forms.add(INT8 if weight.packed else 32)
+            x.weight_bytes += weight.size
         if len(launches) > LAUNCHES:
             raise UnsupportedModel(
                 f"{len(launches)} formats side by side; expected at most {LAUNCHES}."
@@ -262,7 +269,7 @@ class CudaOps:
                 heads, kv_heads, queries, keys, values,
             )  # fmt: skip
             self._launch(store, (s.n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
-            splits = self._splits if p.form == INT8 else 1
+            splits = self._splits if p.rows <= MOST_ROWS else 1
             args = (
                 queries, keys, values, Pointer(self._step.at(TILES, p)), positions, table, pages,
                 heads, kv_heads, Int(self._heads_in_tile), sums, stats,
@@ -274,9 +281,9 @@ class CudaOps:
                 positions,
                 Int(splits),
                 Int(out.width),
-                self._output(out, p),
+                activation_of(out, p),
             )
-            self._launch_rows(combine, out.width, p.rows, args)
+            self._launch_shared(combine, out.width, p, args)
 
         self._add(launch, qkv, out)
         return out
@@ -286,7 +293,7 @@ class CudaOps:
         kernel = self._card.kernel(Variant("swiglu.cu"), "swiglu")
 
         def launch(p: Pass) -> None:
-            args = self._product(gate_up, p), Int(h.width), self._output(h, p)
+            args = self._product(gate_up, p), Int(h.width), activation_of(h, p)
             self._launch_rows(kernel, h.width, p.rows, args)
 
         self._add(launch, gate_up, h)
@@ -298,6 +305,7 @@ class CudaOps:
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
         rows = Buffer(h.width, {INT8 if output.packed else 32}, rows=MOST_ROWS, eps=h.eps)
+        rows.weight_bytes = output.size
         y = Buffer(
             output.rows,
             rows=MOST_ROWS,
@@ -308,17 +316,17 @@ class CudaOps:
         collect = self._card.kernel(Variant("head.cu"), "collect")
 
         def launch(p: Pass) -> None:
-            wanted = Pass(p.wanted, INT8, 0, 0)
+            wanted = Pass(p.wanted, self._short_form, 0, 0)
             normed = h.eps is not None
             args: tuple[Any, ...] = (
                 Pointer(h.at("32")), Pointer(h.at("squares") if normed else None),
                 Pointer(self._step.at(WANTED, p, p.from_wanted)), Int(h.width),
-                Pointer(rows.at("squares") if normed else None), self._output(rows, wanted),
+                Pointer(rows.at("squares") if normed else None), activation_of(rows, wanted),
             )  # fmt: skip
             self._launch_rows(gather, h.width, p.wanted, args)
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there)
-            self._launch(collect, (-(-output.rows // 256), p.wanted, 1), 256, args)
+            self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
 
         self._head = self._add(launch, h, rows, y)
 
@@ -335,41 +343,14 @@ class CudaOps:
         grid = (-(-width // (warps * SUPERBLOCK)), rows, 1)
         self._launch(kernel, grid, 32 * warps, args)
 
-    def _output(self, buffer: Buffer, p: Pass) -> Activation:
-        form = p.form if INT8 in buffer.forms else 0
-        return Activation(
-            buffer.at("32") if 32 in buffer.forms else None,
-            buffer.at(str(INT8)) if form == INT8 else None,
-            buffer.at(str(F16)) if form == F16 else None,
-            buffer.width,
-            p.groups,
+    def _launch_shared(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
+        """A kernel whose blocks take 256 columns of a row; in short steps four warps share the addends."""
+        self._launch(
+            kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.rows <= MOST_ROWS else 32, args
         )
 
-    def _build(self, type_id: int, p: Pass) -> variants.Matmul:
-        return variants.matmul(type_id, p.form, p.groups, self._card.arch)
-
     def _product(self, buffer: Buffer, p: Pass) -> Product:
-        product = Product(buffer.at("y"), buffer.width, len(buffer.launches))
-        if (source := buffer.source) is not None:
-            product.squares, product.n_squares = (
-                source.at("squares"),
-                -(-source.width // SUPERBLOCK),
-            )
-            product.columns, product.eps = source.width, source.eps
-        for i, launch in enumerate(buffer.launches):
-            part = product.part[i]
-            part.row_end = launch.start + launch.rows
-            type_id = launch.weights[0].type_id
-            if type_id not in variants.PACKED:
-                continue
-            build = self._build(type_id, p)
-            part.parts = buffer.at(f"parts{i}")
-            part.superblocks = launch.weights[0].superblocks
-            part.column_tiles, _, part.units = split(
-                build, launch.weights, p, self._card.processors
-            )
-            part.tiles, part.columns = build.tiles, GROUP * build.groups
-        return product
+        return product_of(buffer, p, self._card.arch, self._card.processors)
 
     def _matmul(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
         weights = launch.weights
@@ -385,7 +366,7 @@ class CudaOps:
             )  # fmt: skip
             self._launch(kernel, (-(-first.rows // 4), -(-p.rows // 8), 1), 128, args)
             return
-        build = self._build(first.type_id, p)
+        build = variants.matmul(first.type_id, p.form, p.groups, self._card.arch)
         batch_tiles, units, per_block = split(build, weights, p, self._card.processors)
         kernel = self._card.kernel(build.variant, "matmul", build.shared)
         addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (
@@ -416,9 +397,7 @@ class CudaOps:
     def run(self, step: StepInput) -> NDArray[np.float32]:
         with told():
             self._card.use()
-            return (
-                self._run_graph(step) if len(step.tokens) <= BUCKETS[-1] else self._run_eager(step)
-            )
+            return self._run_graph(step) if len(step.tokens) <= MOST_ROWS else self._run_eager(step)
 
     def _run_graph(self, step: StepInput) -> NDArray[np.float32]:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
@@ -427,7 +406,7 @@ class CudaOps:
         if graph is None:
             with self._card.capture() as captured:
                 for node in self._nodes:
-                    node.launch(Pass(bucket, INT8, bucket, bucket))
+                    node.launch(Pass(bucket, self._short_form, bucket, bucket))
             graph = self._graphs[bucket] = captured.graph
         graph.launch(stream=self._card.stream)
         return self._read_logits(len(step.logit_rows))
@@ -437,11 +416,9 @@ class CudaOps:
     ) -> NDArray[np.float32]:
         """Launch node by node; `after(node, rows)` runs behind each one."""
         m, wanted = len(step.tokens), len(step.logit_rows)
-        form = INT8 if m <= BUCKETS[-1] else F16
+        form = self._short_form if m <= MOST_ROWS else F16
         tiles = self._step.send(step, m)
-        result = (
-            np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > BUCKETS[-1] else None
-        )
+        result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None
         for node in self._nodes:
             if node is self._head:
                 break
@@ -451,8 +428,8 @@ class CudaOps:
         if self._head is None or not wanted:
             self._card.stream.synchronize()
             return self._logits[:0]
-        for first in range(0, wanted, BUCKETS[-1]):
-            count = min(BUCKETS[-1], wanted - first)
+        for first in range(0, wanted, MOST_ROWS):
+            count = min(MOST_ROWS, wanted - first)
             self._head.launch(Pass(m, form, tiles, count, first))
             logits = self._read_logits(count)
             if result is None:

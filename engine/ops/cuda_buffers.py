@@ -13,6 +13,9 @@ from kernels.variants import F16, INT8
 MOST_ROWS = 32
 """Batch rows of the int8 form, whose bits do not depend on how many there are."""
 
+MANY_BYTES = 20 << 20
+"""Weights of a product that is worth starting before its activations are there."""
+
 LAUNCHES = 3
 GROUP = 8
 
@@ -28,6 +31,7 @@ class Activation(ctypes.Structure):
         ("f16", Pointer),
         ("columns", Int),
         ("groups", Int),
+        ("early", Int),
     )
 
 
@@ -89,6 +93,7 @@ class Buffer:
 
     `rows` is the most that M can be, None for a step's most. The result of a norm has its `eps` and lacks
     its factor 1 / sqrt(mean(x^2) + eps) until the product made from it, whose `source` it is, is read.
+    `weight_bytes` are those of the products that read it.
     """
 
     width: int
@@ -97,6 +102,7 @@ class Buffer:
     launches: tuple[Launch, ...] = ()
     eps: float | None = None
     source: Buffer | None = None
+    weight_bytes: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
     address: int = 0
     first: int = 0
@@ -119,6 +125,42 @@ class Node:
     launch: Callable[[Pass], None]
     buffers: tuple[Buffer, ...]
     layer: int | None = None
+
+
+def activation_of(buffer: Buffer, p: Pass) -> Activation:
+    """A buffer as the kernel that writes it takes it."""
+    form = p.form if INT8 in buffer.forms else 0
+    return Activation(
+        buffer.at("32") if 32 in buffer.forms else None,
+        buffer.at(str(INT8)) if form == INT8 else None,
+        buffer.at(str(F16)) if form == F16 else None,
+        buffer.width,
+        p.groups,
+        buffer.weight_bytes >= MANY_BYTES,
+    )
+
+
+def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
+    """A product as its readers take it."""
+    product = Product(buffer.at("y"), buffer.width, len(buffer.launches))
+    if (source := buffer.source) is not None:
+        product.squares, product.n_squares = (
+            source.at("squares"),
+            -(-source.width // SUPERBLOCK),
+        )
+        product.columns, product.eps = source.width, source.eps
+    for i, launch in enumerate(buffer.launches):
+        part = product.part[i]
+        part.row_end = launch.start + launch.rows
+        type_id = launch.weights[0].type_id
+        if type_id not in variants.PACKED:
+            continue
+        build = variants.matmul(type_id, p.form, p.groups, arch)
+        part.parts = buffer.at(f"parts{i}")
+        part.superblocks = launch.weights[0].superblocks
+        part.column_tiles, _, part.units = split(build, launch.weights, p, processors)
+        part.tiles, part.columns = build.tiles, GROUP * build.groups
+    return product
 
 
 def split(

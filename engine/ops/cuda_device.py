@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Weight:
     rows: int
     columns: int
     type_id: int
+    size: int
 
     @property
     def packed(self) -> bool:
@@ -49,6 +50,22 @@ class Weight:
         return -(-self.rows // TILE)
 
 
+def stored_as(type_id: int) -> int:
+    """The format of a matrix on the card: its own, or F16 where there is no packed layout for it."""
+    return type_id if type_id in variants.PACKED or type_id in variants.FLOATS else 1
+
+
+def bytes_on_card(shape: tuple[int, ...], type_id: int) -> int:
+    """What a tensor takes there; for a packed matrix rows and columns are rounded up to whole chunks."""
+    if len(shape) == 1:
+        return 4 * shape[0]
+    rows, columns = shape
+    type_id = stored_as(type_id)
+    if type_id in variants.PACKED:
+        return -(-rows // TILE) * -(-columns // SUPERBLOCK) * variants.PACKED[type_id]
+    return rows * columns * variants.FLOATS[type_id]
+
+
 def gib(n: float) -> str:
     """Bytes for a message."""
     return f"{n / 2**30:.2f} GiB"
@@ -62,9 +79,16 @@ def told() -> Iterator[None]:
     except (DriverError, CompileError) as error:
         raise KernelError(f"The GPU's kernels failed. {error}") from error
     except RuntimeError as error:  # CuPy's CUDARuntimeError and CUDADriverError are that
-        raise KernelError(
-            f"The GPU failed: {error}. Load the model again; if it fails once more, restart the program."
-        ) from error
+        text = str(error)
+        if "InsufficientDriver" in text:
+            cure = (
+                "The NVIDIA driver is too old for the installed GPU part; install a newer driver."
+            )
+        elif "NoDevice" in text or "InvalidDevice" in text:
+            cure = "The card is not there; choose another device."
+        else:
+            cure = "Load the model again; if it fails once more, restart the program."
+        raise KernelError(f"The GPU failed: {text}. {cure}") from error
 
 
 class Card:
@@ -73,8 +97,12 @@ class Card:
     def __init__(
         self, index: int, cache: Path | None, on_progress: Callable[[int, int], None] | None
     ) -> None:
-        import cupy  # takes half a second, so only where a card is used
-
+        try:
+            import cupy  # takes half a second, so only where a card is used
+        except ImportError as error:
+            raise KernelError(
+                "The GPU part of the program is not installed: found no CuPy. Install it, or choose cpu."
+            ) from error
         self._cuda: Any = cupy.cuda
         self.runtime: Any = cupy.cuda.runtime
         self.index = index
@@ -82,6 +110,12 @@ class Card:
             self.use()
             major, minor = divmod(int(self._cuda.Device(index).compute_capability), 10)
             self.arch = 10 * major + minor
+        if self.arch < variants.ARCHITECTURES[0]:
+            raise KernelError(
+                f"The card has compute capability {major}.{minor}, expected 7.5 (GeForce RTX 20 series) or"
+                " newer. Choose cpu."
+            )
+        with told():
             properties = self.runtime.getDeviceProperties(index)
             self.processors = int(properties["multiProcessorCount"])
             name = properties["name"]
@@ -107,8 +141,11 @@ class Card:
         """Memory, uninitialised; `OutOfMemory` names `addends`, of which this is one."""
         free = self.free_bytes()
         try:
-            address = int(self.runtime.malloc(max(size, 256)))
-        except RuntimeError as error:
+            with told():
+                address = int(self.runtime.malloc(max(size, 256)))
+        except KernelError as error:
+            if "MemoryAllocation" not in str(error):
+                raise
             parts = ", ".join(f"{name} {gib(n)}" for name, n in addends.items())
             raise OutOfMemory(
                 f"{self.name} has {gib(free)} of memory free, expected {gib(size)} more for the model"
@@ -150,33 +187,31 @@ class Card:
                 self._kernels[key] = self._modules[variant].kernel(name, shared)
         return self._kernels[key]
 
-    def upload(self, tensor: Tensor, held: int) -> tuple[Weight, int]:
-        """A tensor on the card and its bytes there; `held` bytes of the model are there already."""
+    def upload(self, tensor: Tensor, held: int) -> Weight:
+        """A tensor on the card; `held` bytes of the model are there already."""
         self.use()
         if len(tensor.shape) == 1:
             values = tensor.dequantize().astype(np.float32)
-            return Weight(self.put(values), 1, values.size, 0), values.nbytes
+            return Weight(self.put(values), 1, values.size, 0, values.nbytes)
         rows, columns = tensor.shape
         if columns % 8:
             raise UnsupportedModel(
                 f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
-        type_id, data = tensor.type.id, tensor.data
-        if type_id not in variants.PACKED and type_id not in variants.FLOATS:
-            type_id, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
+        type_id, data = stored_as(tensor.type.id), tensor.data
+        if type_id != tensor.type.id:
+            data = tensor.dequantize().astype(np.float16).view(np.uint8)
         self.build(variants.of_type(type_id, self.arch))
-        weight = Weight(0, rows, columns, type_id)
+        weight = Weight(0, rows, columns, type_id, 0)
         packed = weight.packed
-        size = (
-            weight.tiles * weight.superblocks * variants.PACKED[type_id] if packed else data.nbytes
-        )
+        size = bytes_on_card(tensor.shape, type_id)
         address = self.allocate(size, {"weights so far": held, tensor.name: size})
         rows_of_data = data.reshape(rows, -1)
         with told():
             (self._upload_packed if packed else self._upload_plain)(
                 rows_of_data, columns, type_id, address
             )
-        return Weight(address, rows, columns, type_id), size
+        return replace(weight, address=address, size=size)
 
     def _pieces(
         self, data: NDArray[np.uint8], step: int
@@ -236,16 +271,18 @@ class Card:
         return _capture(self.stream)
 
     def close(self) -> None:
-        """Free all memory and code."""
-        self.use()
+        """Free all memory and code. After a fault of the card nothing can be freed, and nothing is raised."""
         self._staging.clear()
-        for address in self._memory:
-            self.runtime.free(address)
-        self._memory.clear()
-        for module in self._modules.values():
-            module.unload()
-        self._modules.clear()
         self._kernels.clear()
+        with suppress(RuntimeError, DriverError):
+            self.use()
+            self.stream.synchronize()
+            for address in self._memory:
+                self.runtime.free(address)
+            for module in self._modules.values():
+                module.unload()
+        self._memory.clear()
+        self._modules.clear()
 
 
 class _Captured:

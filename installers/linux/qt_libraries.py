@@ -99,10 +99,14 @@ def main() -> int:
         if not names:
             return 0
         line = install_line(names)
+    if line.startswith("apt-get"):
+        # The package lists of a fresh system are empty.
+        line = f'sudo sh -c "apt-get update && {line}"'
+    elif not line.startswith("install"):
+        line = f"sudo {line}"
     print(
         f"Qt needs system libraries that are not here: {', '.join(names)}.\n"
-        f"This installs them; then run this again:\n\n    "
-        f"{line if line.startswith('install') else 'sudo ' + line}\n",
+        f"This installs them; then run this again:\n\n    {line}\n",
         file=sys.stderr,
     )
     return 1

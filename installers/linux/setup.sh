@@ -26,7 +26,7 @@ no_python() {
     echo "Python 3.11, 3.12 or 3.13 with its venv module was not found." >&2
     if command -v apt-get >/dev/null; then
         echo "This installs it; then run this again:" >&2
-        printf '\n    sudo apt-get install -y python3 python3-venv\n\n' >&2
+        printf '\n    sudo sh -c "apt-get update && apt-get install -y python3 python3-venv"\n\n' >&2
     else
         echo "Install it with the system's package manager, then run this again." >&2
     fi

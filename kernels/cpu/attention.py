@@ -7,10 +7,11 @@ chunks of `CHUNK`, whatever else is in the step, so its result never depends on 
 
 from __future__ import annotations
 
-from kernels.cpu.instructions import rows
-from kernels.cpu.layout import SPAN_ROWS, SPLIT_ROWS, Head
+from kernels.cpu.instructions import pieces, rows
+from kernels.cpu.layout import SPAN_ROWS, Head
 from kernels.cpu.layout import Attention as Of
 from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32
+from kernels.cpu.products import CODED_BLOCK
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
 
 
@@ -106,10 +107,11 @@ def _chunk(
         last = max(last, load32(positions + 4 * r))
     for page in range(pages[0], pages[1]):
         at = (page_of(header, row, page) * kv_heads + kv) * PAGE * dim * size
+        following = page_of(header, row, min(page + 1, pages[1] - 1)) * kv_heads + kv
         longest = min(PAGE, last + 1 - page * PAGE)
         rows(
             products, queries, 4 * dim, n, keys + at, (longest + 15) // 16, dim, scores, 4 * PAGE,
-            16 * dim * size,
+            16 * dim * size, values + at,
         )  # fmt: skip
         for i in range(n):
             valid = load32(positions + 4 * (i // group)) + 1 - page * PAGE
@@ -117,7 +119,7 @@ def _chunk(
             call(softmax, (scores + 4 * PAGE * i, valid, state + i * state_bytes))
         rows(
             products, scores, 4 * PAGE, n, values + at, dim // 16, longest, sums, 4 * dim,
-            16 * PAGE * size,
+            16 * PAGE * size, keys + following * PAGE * dim * size,
         )  # fmt: skip
         for i in range(n):
             to = state + i * state_bytes
@@ -132,65 +134,105 @@ def _span(header: int, span: int) -> tuple[int, int, int]:
 
 
 @compiled
-def attend(header: int, a: int, tid: int, scratch: int) -> None:
-    """Softmax and weighted values of this thread's spans, key/value heads and chunks."""
+def _deliver(p: int, m: int, head: int, total: int) -> None:
+    """Write one head's result, in both forms where heads are whole coded blocks."""
+    dim = field(p, Of.DIM)
+    to = field(p, Of.OUT) + m * field(p, Of.OUT_STRIDE) + 4 * dim * head
+    call(field(p, Of.DIVIDE), (total, to, dim))
+    coded = field(p, Of.CODED)
+    if coded and dim % 32 == 0:
+        coded += m * field(p, Of.CODED_STRIDE) + dim // 32 * head * CODED_BLOCK
+        call(field(p, Of.CODE), (to, coded, dim))
+
+
+@compiled
+def attend(header: int, a: int, i: int, tid: int, scratch: int) -> None:
+    """Softmax and weighted values of this thread's spans and key/value heads.
+
+    In a split step the threads share out chunks too, and `finish` puts them together.
+    """
     p = load64(a)
+    kv_heads = field(p, Of.KV_HEADS)
+    n_spans = field(header, Head.N_SPANS)
+    n = n_spans * kv_heads
+    if field(header, Head.SPLIT):
+        for item in range(n):
+            _split_item(header, p, tid, scratch, item)
+        return
+    turn = 0
+    while True:
+        begin, end = pieces(header, i, tid, n, turn)
+        if begin >= end:
+            return
+        turn += 1
+        for item in range(begin, end):
+            # The last spans see most, so they go first.
+            _whole_item(header, p, scratch, n - 1 - item)
+
+
+@compiled
+def _split_item(header: int, p: int, tid: int, scratch: int, item: int) -> None:
+    """This thread's chunks of one span and key/value head, left in `PARTS`."""
     heads, kv_heads, dim = field(p, Of.HEADS), field(p, Of.KV_HEADS), field(p, Of.DIM)
-    merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
+    parts, slots = field(p, Of.PARTS), field(p, Of.SLOTS)
     threads = field(header, Head.THREADS)
     group = heads // kv_heads
     state_bytes = 4 * (STATE + dim)
-    split = field(header, Head.M) <= SPLIT_ROWS
     chunk = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
-    item = 0
-    for span in range(field(header, Head.N_SPANS)):
-        row, n_rows, n_pages = _span(header, span)
-        for kv in range(kv_heads):
-            if not split and item % threads != tid:
-                item += 1
-                continue
-            item += 1
-            if not split:
-                for r in range(n_rows):
-                    for g in range(group):
-                        to = parts + ((row + r) * heads + kv * group + g) * state_bytes
-                        clear(to, state_bytes)
-                        store32(to, 0xFF800000)
-            for slot in range((n_pages + CHUNK - 1) // CHUNK):
-                if split and (item + slot) % threads != tid:
-                    continue
-                end = min(n_pages, CHUNK * (slot + 1))
-                _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
-                for r in range(n_rows):
-                    for g in range(group):
-                        part = chunk + (r * group + g) * state_bytes
-                        index = (row + r) * heads + kv * group + g
-                        if split:
-                            copy(parts + (index * slots + slot) * state_bytes, part, state_bytes)
-                        else:
-                            call(merge, (parts + index * state_bytes, part, dim))
+    span, kv = item // kv_heads, item % kv_heads
+    row, n_rows, n_pages = _span(header, span)
+    for slot in range((n_pages + CHUNK - 1) // CHUNK):
+        if (item + slot) % threads != tid:
+            continue
+        end = min(n_pages, CHUNK * (slot + 1))
+        _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
+        for r in range(n_rows * group):
+            index = (row + r // group) * heads + kv * group + r % group
+            copy(parts + (index * slots + slot) * state_bytes, chunk + r * state_bytes, state_bytes)
+
+
+@compiled
+def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
+    """One span and key/value head, chunk after chunk."""
+    heads, kv_heads, dim = field(p, Of.HEADS), field(p, Of.KV_HEADS), field(p, Of.DIM)
+    merge = field(p, Of.MERGE)
+    group = heads // kv_heads
+    state_bytes = 4 * (STATE + dim)
+    n_most = SPAN_ROWS * group
+    chunk = scratch + 4 * (PAGE + dim) * n_most
+    totals = chunk + state_bytes * n_most
+    span, kv = item // kv_heads, item % kv_heads
+    row, n_rows, n_pages = _span(header, span)
+    n = n_rows * group
+    clear(totals, n * state_bytes)
+    for r in range(n):
+        store32(totals + r * state_bytes, 0xFF800000)
+    for first in range(0, n_pages, CHUNK):
+        pages = (first, min(n_pages, first + CHUNK))
+        _chunk(header, p, row, n_rows, kv, pages, chunk, scratch)
+        for r in range(n):
+            call(merge, (totals + r * state_bytes, chunk + r * state_bytes, dim))
+    for r in range(n):
+        _deliver(p, row + r // group, kv * group + r % group, totals + r * state_bytes)
 
 
 @compiled
 def finish(header: int, a: int, first: int, last: int, scratch: int) -> None:
-    """Merge chunks, divide by the sums and write rows [first, last)."""
+    """Put the chunks of rows [first, last) together, and code rows whose heads are not whole blocks."""
     p = load64(a)
     heads, dim = field(p, Of.HEADS), field(p, Of.DIM)
     merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
-    divide, out, out_stride = field(p, Of.DIVIDE), field(p, Of.OUT), field(p, Of.OUT_STRIDE)
-    code, coded, coded_stride = field(p, Of.CODE), field(p, Of.CODED), field(p, Of.CODED_STRIDE)
     state_bytes = 4 * (STATE + dim)
-    split = field(header, Head.M) <= SPLIT_ROWS
     for m in range(first, last):
-        n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1
-        for head in range(heads):
-            index = m * heads + head
-            total = parts + index * state_bytes
-            if split:
-                total = scratch
-                copy(total, parts + index * slots * state_bytes, state_bytes)
+        if field(header, Head.SPLIT):
+            n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1
+            for head in range(heads):
+                chunks = parts + (m * heads + head) * slots * state_bytes
+                copy(scratch, chunks, state_bytes)
                 for slot in range(1, n_slots):
-                    call(merge, (total, parts + (index * slots + slot) * state_bytes, dim))
-            call(divide, (total, out + m * out_stride + 4 * dim * head, dim))
-        if coded:
-            call(code, (out + m * out_stride, coded + m * coded_stride, heads * dim))
+                    call(merge, (scratch, chunks + slot * state_bytes, dim))
+                _deliver(p, m, head, scratch)
+        if field(p, Of.CODED) and dim % 32:
+            row = field(p, Of.OUT) + m * field(p, Of.OUT_STRIDE)
+            coded = field(p, Of.CODED) + m * field(p, Of.CODED_STRIDE)
+            call(field(p, Of.CODE), (row, coded, heads * dim))

@@ -91,6 +91,8 @@ class Compiler:
     def _optimised(self, text: str) -> llvm.ModuleRef:
         module = llvm.parse_assembly(text)
         module.verify()
+        module.triple = self._machine.triple
+        module.data_layout = str(self._machine.target_data)
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
         passes = llvm.create_pass_builder(self._machine, options)

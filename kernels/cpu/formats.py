@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,12 +72,32 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes start .. stop of a file's block: `width` bytes of each row in turn.
+
+    Before that, `change` may rewrite them and `flip` is applied to each bit of a byte.
+    """
+
+    start: int
+    stop: int
+    width: int
+    flip: int = 0
+    change: Callable[[Bytes], Bytes] | None = None
+
+
+class Interleave(Protocol):
+    """Rows (16 panels, blocks, bytes) -> to (panels, blocks, 16 bytes), `width` bytes of each row in turn."""
+
+    def __call__(self, rows: Bytes, width: int, flip: int, to: Bytes, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
     """One storage type of ggml in panels.
 
     `block` weights in `file_bytes` bytes of the file, here `code_bytes` and `scale_bytes` for 16 rows. A
     weight is scale * (code - 2^offset) + minimum, codes of `bits` bits; offset None means no offset.
-    `group` inputs share a scale. `repack(part)` gives the codes, then the scales.
+    `group` inputs share a scale. `pieces` of a block make up the codes, then the scales.
 
     A block is read in turns of `step` times 32 inputs. Within a turn, `codes(reader, s)` are the 8 vectors of
     inputs 32 s .. 32 s + 31, `scale(reader, g)` and `minimum(reader, g)` the f32 vectors of group g.
@@ -92,7 +112,7 @@ class Format:
     offset: int | None
     group: int
     step: int
-    repack: Callable[[Bytes], list[Bytes]]
+    pieces: tuple[Piece, ...]
     codes: Callable[[Reader, int], list[Value]]
     scale: Callable[[Reader, int], Value]
     minimum: Callable[[Reader, int], Value] | None = None
@@ -101,42 +121,35 @@ class Format:
         """Bytes of a panel, so that the next one is aligned too."""
         return -(-n_blocks * (self.code_bytes + self.scale_bytes) // 64) * 64
 
-    def pack(self, raw: Bytes, out: Bytes) -> None:
+    def pack(self, raw: Bytes, out: Bytes, interleave: Interleave) -> None:
         """File rows uint8 (N, row bytes) -> panels uint8 (ceil(N / 16), panel bytes)."""
         n, row = raw.shape
         blocks = row // self.file_bytes
+        if n % PANEL:
+            whole = n // PANEL * PANEL
+            last = np.zeros((PANEL, row), np.uint8)
+            last[: n - whole] = raw[whole:]
+            self.pack(last, out[whole // PANEL :], interleave)
+            raw, out = raw[:whole], out[: whole // PANEL]
+        if not len(raw):
+            return
         n_codes = blocks * self.code_bytes
         codes = out[:, :n_codes].reshape(len(out), blocks, -1)
         scales = out[:, n_codes : n_codes + blocks * self.scale_bytes].reshape(len(out), blocks, -1)
         step = max(1, (1 << 22) // (PANEL * row)) * PANEL
-        for at in range(0, n, step):
-            part = raw[at : at + step]
-            short = -len(part) % PANEL
-            if short:
-                part = np.concatenate([part, np.zeros((short, row), np.uint8)])
-            part = part.reshape(-1, PANEL, blocks, self.file_bytes)
-            panels = slice(at // PANEL, at // PANEL + len(part))
+        for at in range(0, len(raw), step):
+            part = raw[at : at + step].reshape(-1, blocks, self.file_bytes)
+            panels = slice(at // PANEL, (at + len(part)) // PANEL)
             filled = 0
-            for piece in self.repack(part):
+            for piece in self.pieces:
                 to = codes if filled < self.code_bytes else scales
                 start = filled if filled < self.code_bytes else filled - self.code_bytes
-                piece = piece.reshape(len(part), blocks, -1)
-                to[panels, :, start : start + piece.shape[-1]] = piece
-                filled += piece.shape[-1]
-
-
-def _interleave(part: Bytes, width: int) -> Bytes:
-    """(panels, rows, blocks, bytes) -> (panels, blocks, bytes / width, rows, width)."""
-    p, rows, blocks, n = part.shape
-    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32}[width]
-    words = np.ascontiguousarray(part).view(kind)
-    turned = np.ascontiguousarray(words.transpose(0, 2, 3, 1))
-    return turned.view(np.uint8).reshape(p, blocks, n // width, rows, width)
-
-
-def _fields(*pieces: tuple[int, int, int]) -> Callable[[Bytes], list[Bytes]]:
-    """A repacking that moves (start, stop, width) pieces of each block."""
-    return lambda part: [_interleave(part[..., a:z], width) for a, z, width in pieces]
+                source = part[..., piece.start : piece.stop]
+                if piece.change is not None:
+                    source = np.ascontiguousarray(piece.change(source))
+                size = PANEL * source.shape[-1]
+                interleave(source, piece.width, piece.flip, to[panels, :, start : start + size])
+                filled += size
 
 
 def _nibbles(r: Reader, at: int) -> list[Value]:
@@ -157,22 +170,6 @@ def _spread_fifth(bits: Bytes) -> Bytes:
     return np.packbits(ones.swapaxes(-1, -2), axis=-1, bitorder="little").reshape(bits.shape)
 
 
-def _repack_q5(scales: int) -> Callable[[Bytes], list[Bytes]]:
-    def repack(part: Bytes) -> list[Bytes]:
-        high = _spread_fifth(part[..., scales : scales + 4])
-        return [
-            _interleave(part[..., scales + 4 :], 4),
-            _interleave(high, 4),
-            _interleave(part[..., :scales], 2),
-        ]
-
-    return repack
-
-
-def _repack_q8_0(part: Bytes) -> list[Bytes]:
-    return [_interleave(part[..., 2:] ^ np.uint8(0x80), 4), _interleave(part[..., :2], 2)]
-
-
 def _k_scales(part: Bytes) -> Bytes:
     """The 12 bytes of 6-bit scales and minima of Q4_K and Q5_K -> 8 scales, 8 minima."""
     low, mid, high = part[..., 0:4], part[..., 4:8], part[..., 8:12]
@@ -185,12 +182,6 @@ def _k_scales(part: Bytes) -> Bytes:
         ],
         axis=-1,
     )
-
-
-def _repack_k(part: Bytes) -> list[Bytes]:
-    codes = _interleave(part[..., 16:], 4)
-    scales = _interleave(_k_scales(part[..., 4:16]), 1)
-    return [codes, _interleave(part[..., :4], 2), scales]
 
 
 def _k_codes(r: Reader, s: int) -> list[Value]:
@@ -237,37 +228,41 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         f.name: f
         for f in (
             Format(
-                "Q4_0", 32, 18, 256, 32, 4, 3, 32, 1, _fields((2, 18, 4), (0, 2, 2)),
+                "Q4_0", 32, 18, 256, 32, 4, 3, 32, 1, (Piece(2, 18, 4), Piece(0, 2, 2)),
                 lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0),
             ),
             Format(
-                "Q4_1", 32, 20, 256, 64, 4, None, 32, 1, _fields((4, 20, 4), (0, 4, 2)),
+                "Q4_1", 32, 20, 256, 64, 4, None, 32, 1, (Piece(4, 20, 4), Piece(0, 4, 2)),
                 lambda r, s: _nibbles(r, 0), lambda r, g: r.halves(0), lambda r, g: r.halves(32),
             ),
             Format(
-                "Q5_0", 32, 22, 320, 32, 5, 4, 32, 1, _repack_q5(2),
+                "Q5_0", 32, 22, 320, 32, 5, 4, 32, 1,
+                (Piece(6, 22, 4), Piece(2, 6, 4, change=_spread_fifth), Piece(0, 2, 2)),
                 lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
             ),
             Format(
-                "Q5_1", 32, 24, 320, 64, 5, None, 32, 1, _repack_q5(4),
+                "Q5_1", 32, 24, 320, 64, 5, None, 32, 1,
+                (Piece(8, 24, 4), Piece(4, 8, 4, change=_spread_fifth), Piece(0, 4, 2)),
                 lambda r, s: _fifth_bits(r, 256, _nibbles(r, 0)), lambda r, g: r.halves(0),
                 lambda r, g: r.halves(32),
             ),
             Format(
-                "Q8_0", 32, 34, 512, 32, 8, 7, 32, 1, _repack_q8_0,
+                "Q8_0", 32, 34, 512, 32, 8, 7, 32, 1, (Piece(2, 34, 4, flip=0x80), Piece(0, 2, 2)),
                 lambda r, s: [r.words(64 * g) for g in range(8)], lambda r, g: r.halves(0),
             ),
             Format(
-                "Q4_K", 256, 144, 2048, 320, 4, None, 32, 2, _repack_k,
+                "Q4_K", 256, 144, 2048, 320, 4, None, 32, 2,
+                (Piece(16, 144, 4), Piece(0, 4, 2), Piece(4, 16, 1, change=_k_scales)),
                 _k_codes, _k_scale, _k_minimum,
             ),
             Format(
-                "Q5_K", 256, 176, 2560, 320, 5, None, 32, 2, _repack_k,
+                "Q5_K", 256, 176, 2560, 320, 5, None, 32, 2,
+                (Piece(16, 176, 4), Piece(0, 4, 2), Piece(4, 16, 1, change=_k_scales)),
                 _q5_k_codes, _k_scale, _k_minimum,
             ),
             Format(
                 "Q6_K", 256, 210, 3072, 288, 6, 5, 16, 4,
-                _fields((0, 128, 4), (128, 192, 4), (208, 210, 2), (192, 208, 1)),
+                (Piece(0, 128, 4), Piece(128, 192, 4), Piece(208, 210, 2), Piece(192, 208, 1)),
                 _q6_k_codes,
                 _q6_k_scale,
             ),
@@ -280,11 +275,13 @@ DENSE: Mapping[str, int] = MappingProxyType({"F32": 4, "F16": 2, "BF16": 2})
 """Unquantised types and the bytes of a weight; their panels are [input][row 16]."""
 
 
-def pack_dense(values: NDArray[Any], out: Bytes) -> None:
+def pack_dense(values: NDArray[Any], out: Bytes, interleave: Interleave) -> None:
     """(N, K) of one of the dense types (bf16 as uint16) -> panels uint8 (ceil(N / 16), K * 16 * size)."""
     n, k = values.shape
-    whole = n // PANEL
-    panels = out.view(values.dtype).reshape(len(out), k, PANEL)
-    panels[:whole] = values[: whole * PANEL].reshape(whole, PANEL, k).swapaxes(1, 2)
+    whole, size = n // PANEL, values.itemsize
+    rows = values[: whole * PANEL].view(np.uint8).reshape(whole * PANEL, 1, k * size)
+    interleave(rows, size, 0, out[:whole].reshape(whole, 1, out.shape[1]))
     if n % PANEL:
-        panels[whole, :, : n % PANEL] = values[whole * PANEL :].T
+        last = out[whole].view(values.dtype).reshape(k, PANEL)
+        last[:] = 0
+        last[:, : n % PANEL] = values[whole * PANEL :].T

@@ -17,6 +17,20 @@ class Op(IntEnum):
     SWIGLU = 6
     GATHER = 7
     CODE = 8
+    GATED = 9
+
+
+class Meet(IntEnum):
+    """When the threads wait for each other after an instruction."""
+
+    NEVER = 0
+    ALWAYS = 1
+    ROWS = 2
+    """Unless the step has one row: then each thread has computed it for itself."""
+    COPIES = 3
+    """Always, and each thread has computed a single row for itself."""
+    SPLIT = 4
+    """If several threads share one row's attention."""
 
 
 class Attention(IntEnum):
@@ -94,6 +108,8 @@ class Head(IntEnum):
     N_VOCAB = 38
     N_SEQUENCES = 39
     N_PAGES = 40
+    SPLIT = 41
+    COUNTERS = 42
     ASLEEP = 48
 
 
@@ -104,4 +120,13 @@ SPAN_ROWS = 8
 """Most rows of one sequence whose attention is computed together."""
 
 SPLIT_ROWS = 4
-"""Steps of up to so many rows share out the chunks of one row's attention."""
+"""Steps of up to so many rows share out the chunks of one row's attention, if it has several."""
+
+GATED_ROWS = 32
+"""Rows whose gates and ups are held at once."""
+
+AHEAD = 4096
+"""How far ahead weights are fetched into the cache, in bytes."""
+
+SHARED_ROWS = 16
+"""From so many rows on, threads take pieces of work when they are free instead of fixed shares."""

@@ -13,8 +13,13 @@ _I64 = ir.IntType(64)
 machine: Callable[[Any], Callable[..., Any]] = intrinsic
 """`intrinsic`, typed as its users see it."""
 
-compiled: Callable[[Any], Callable[..., Any]] = njit
-"""`njit`, likewise."""
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+compiled: Callable[[Any], Callable[..., Any]] = njit(**_OPTIONS)
+"""`njit` for functions that only compiled code calls: without the code to call them from Python."""
 
 
 @machine
@@ -154,7 +159,12 @@ def pause(typing: Any) -> Any:
     return types.void(), codegen
 
 
-@compiled
-def field(address: int, i: int) -> int:
+@machine
+def field(typing: Any, address: Any, i: Any) -> Any:
     """Integer number i from `address` on."""
-    return load64(address + 8 * i)
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at = builder.add(values[0], builder.shl(values[1], _I64(3)))
+        return builder.load(builder.inttoptr(at, _I64.as_pointer()))
+
+    return types.int64(types.int64, types.int64), codegen

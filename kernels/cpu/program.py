@@ -2,18 +2,19 @@
 
 Everything is an address or a count in 64-bit integers, so the program holds for every step: what changes
 from step to step is in the header and in the arrays that it points to. Threads take fixed shares of each
-instruction and meet at a barrier after it; no result depends on the shares.
+instruction, or pieces of large ones, and meet at a barrier after it; no result depends on the shares.
 """
 
 from __future__ import annotations
 
 from kernels.cpu import attention, instructions
-from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, WIDTH, Head, Op
+from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
 from kernels.cpu.machine import (
     atomic_add,
     atomic_load,
     atomic_swap,
     call,
+    clear,
     compiled,
     field,
     load32,
@@ -21,7 +22,7 @@ from kernels.cpu.machine import (
     pause,
     store64,
 )
-from kernels.cpu.rowwise import PAGE
+from kernels.cpu.rowwise import CHUNK, PAGE
 
 # ---- waiting -----------------------------------------------------------------------------------
 
@@ -56,32 +57,39 @@ def _execute(header: int, tid: int) -> None:
     threads = field(header, Head.THREADS)
     program = field(header, Head.PROGRAM)
     scratch = field(header, Head.SCRATCH) + tid * field(header, Head.SCRATCH_STRIDE)
+    m, split = field(header, Head.M), field(header, Head.SPLIT)
     meetings = 0
     for i in range(field(header, Head.BEGIN), field(header, Head.END)):
         at = program + 8 * WIDTH * i
-        op = load64(at)
+        op, meet = load64(at), load64(at + 8)
         a = at + 16
-        n_rows = field(header, Head.R) if op == Op.GATHER else field(header, Head.M)
+        n_rows = field(header, Head.R) if op == Op.GATHER else m
         first, last = n_rows * tid // threads, n_rows * (tid + 1) // threads
+        if m == 1 and (meet == Meet.ROWS or meet == Meet.COPIES):
+            first, last = 0, 1
+        if (m == 1 and meet == Meet.ROWS) or (not split and meet == Meet.SPLIT):
+            meet = 0
         if op == Op.LINEAR:
-            instructions.linear(header, a, tid, scratch)
+            instructions.linear(header, a, i, tid, scratch)
+        elif op == Op.GATED:
+            instructions.gated(header, a, i, tid, scratch)
         elif op == Op.NORM:
-            instructions.norm(a, first, last)
+            instructions.norm(header, a, tid, first, last)
         elif op == Op.SWIGLU:
             instructions.swiglu(a, first, last)
         elif op == Op.PLACE:
             attention.place(header, a, tid, scratch)
         elif op == Op.ATTEND:
-            attention.attend(header, a, tid, scratch)
+            attention.attend(header, a, i, tid, scratch)
         elif op == Op.FINISH:
             attention.finish(header, a, first, last, scratch)
         elif op == Op.EMBED:
-            instructions.embed(header, a, first, last, scratch)
+            instructions.embed(header, a, tid, first, last, scratch)
         elif op == Op.GATHER:
-            instructions.gather(header, a, first, last)
+            instructions.gather(header, a, tid, first, last)
         elif op == Op.CODE:
-            instructions.code(a, first, last)
-        if load64(at + 8):
+            instructions.code(header, a, tid, first, last)
+        if meet:
             meetings = _meet(header, meetings)
     _meet(header, meetings)
 
@@ -94,7 +102,7 @@ def _find_spans(header: int) -> bool:
     tokens = field(header, Head.TOKENS)
     sequences, positions = field(header, Head.SEQUENCE), field(header, Head.POSITIONS)
     capacity = PAGE * field(header, Head.TABLE_STRIDE)
-    count = 0
+    count, longest = 0, 0
     m = 0
     while m < n_rows:
         n, last = 0, 0
@@ -113,19 +121,23 @@ def _find_spans(header: int) -> bool:
         store64(spans + 24 * count, m)
         store64(spans + 24 * count + 8, n)
         store64(spans + 24 * count + 16, last // PAGE + 1)
+        longest = max(longest, last // PAGE + 1)
         count += 1
         m += n
     store64(header + 8 * Head.N_SPANS, count)
+    store64(header + 8 * Head.SPLIT, int(n_rows <= SPLIT_ROWS and longest > CHUNK))
     for r in range(field(header, Head.R)):
         if not 0 <= load32(field(header, Head.LOGIT_ROWS) + 4 * r) < n_rows:
             return False
     return True
 
 
-def begin(header: int) -> int:
+@compiled
+def _begin(header: int) -> int:
     """Let the workers start on the program; returns how many must be woken, -1 for a bad step."""
     if not _find_spans(header):
         return -1
+    clear(field(header, Head.COUNTERS), 8 * field(header, Head.END))
     store64(header + 8 * Head.BASE, atomic_load(header + 8 * Head.ARRIVED))
     atomic_add(header + 8 * Head.EPOCH, 1)
     count = 0
@@ -137,12 +149,8 @@ def begin(header: int) -> int:
     return count
 
 
-def execute(header: int) -> None:
-    """Thread 0's share, until all have done theirs."""
-    _execute(header, 0)
-
-
-def work(header: int, tid: int, epoch: int) -> int:
+@compiled
+def _work(header: int, tid: int, epoch: int) -> int:
     """A worker's life until it has waited so long that it should sleep (or must end).
 
     Returns the number of the last program that it ran; -1 at the end.
@@ -168,3 +176,16 @@ def work(header: int, tid: int, epoch: int) -> int:
             if atomic_load(header + 8 * Head.EPOCH) == epoch or atomic_swap(place, 0) == 0:
                 return epoch
             turns = 0
+
+
+BEGIN = -1
+
+
+def enter(header: int, tid: int, epoch: int) -> int:
+    """`_begin` for tid BEGIN, thread 0's share for 0, else `_work`: one entry, compiled once."""
+    if tid > 0:
+        return int(_work(header, tid, epoch))
+    if tid == BEGIN:
+        return int(_begin(header))
+    _execute(header, tid)  # a literal 0 would be compiled on its own
+    return 0

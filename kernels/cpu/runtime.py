@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,23 +84,11 @@ def cache_folder(parent: Path | None) -> Path | None:
     return folder
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """The compiled entries of `program`; they hold no lock of Python while they run."""
-
-    begin: Callable[[int], int]
-    execute: Callable[[int], None]
-    work: Callable[[int, int, int], int]
-
-
 @functools.cache
-def _code(folder: Path | None) -> _Code:
+def _entry(folder: Path | None) -> Callable[[int, int, int], int]:
+    """`program.enter`, compiled; it holds no lock of Python while it runs."""
     i = types.int64
-    return _Code(
-        _compile(program.begin, i(i), folder),
-        _compile(program.execute, types.void(i), folder),
-        _compile(program.work, i(i, i, i), folder),
-    )
+    return _compile(program.enter, i(i, i, i), folder)
 
 
 def _compile(
@@ -137,7 +124,7 @@ class Runtime:
     """`threads` threads for one program; the caller of `run` is the first of them."""
 
     def __init__(self, threads: int, folder: Path | None) -> None:
-        self._code = _code(folder)
+        self._enter = _entry(folder)
         self._bytes = aligned(8 * (Head.ASLEEP + ASLEEP_STEP * threads + 8))
         self.header = self._bytes.view(np.int64)
         self.header[Head.THREADS] = threads
@@ -152,7 +139,7 @@ class Runtime:
         if self._process != os.getpid():  # the first run, or this is a fork without the threads
             self._start()
         self.header[Head.BEGIN], self.header[Head.END] = begin, end
-        asleep = self._code.begin(self._address)
+        asleep = self._enter(self._address, program.BEGIN, 0)
         if asleep < 0:
             raise ValueError("a token, position, sequence, page or logit row is out of its range")
         if asleep:
@@ -161,7 +148,7 @@ class Runtime:
                 if self.header[place]:
                     self.header[place] = 0
                     bell.release()
-        self._code.execute(self._address)
+        self._enter(self._address, 0, 0)
 
     def close(self) -> None:
         """End the threads."""
@@ -190,7 +177,7 @@ class Runtime:
     def _live(self, tid: int, bell: threading.Semaphore) -> None:
         epoch = 0
         while True:
-            epoch = self._code.work(self._address, tid, epoch)
+            epoch = self._enter(self._address, tid, epoch)
             if epoch < 0:
                 return
             bell.acquire()

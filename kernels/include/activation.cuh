@@ -13,13 +13,20 @@
 constexpr int INT8_BLOCK = 2400, INT8_SUMS = 2048, INT8_E = 2304, INT8_F = 2336;
 constexpr int F16_BLOCK = 4128, F16_E = 4096;
 
-// Where a kernel puts its result; null for a form that nobody reads. Row m of `f32` has `columns` floats.
+// Where a kernel puts its result; null for a form that nobody reads. Row m of `f32` has `columns` floats. `early` says that
+// the next product has many weights to fetch, so that it should start early rather than leave this kernel the memory.
 struct Activation {
   float* f32;
   u8* int8;
   u8* f16;
-  int columns, groups;
+  int columns, groups, early;
 };
+
+DEVICE void wait_for_previous(const Activation& out) {
+  if (out.early) let_next_start();
+  wait_for_previous();
+  if (!out.early) let_next_start();
+}
 
 DEVICE float slab_max(float v) {  // over the 4 lanes that share a slab
   v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));

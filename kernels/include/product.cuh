@@ -65,6 +65,30 @@ DEVICE void add_up(const Addends& a, float (&v)[N]) {
   for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
 }
 
+// The same with the parts shared out among the warps of a block: warp w adds parts w, w + warps, .., then warp 0 the sums of
+// the others, which leave. A part costs a round trip to memory, so four warps cost a quarter.
+template <int N>
+DEVICE bool add_up_together(const Addends& a, float (&v)[N]) {
+  __shared__ float4 others[3][N / 4][32];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  const Addends mine = {warp == 0 ? a.first : a.others + (size_t)warp * a.step, a.others + (size_t)warp * a.step,
+                        a.step * warps, (a.count - warp + warps - 1) / warps};
+  if (mine.count > 0) add_up(mine, v);
+  if (warps == 1) return true;
+  if (warp > 0 && mine.count > 0)
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) others[warp - 1][j][lane] = make_float4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
+  __syncthreads();
+  if (warp > 0) return false;
+  for (int w = 1; w < min(warps, a.count); w++)
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) {
+      const float4 part = others[w - 1][j][lane];
+      v[4 * j] += part.x, v[4 * j + 1] += part.y, v[4 * j + 2] += part.z, v[4 * j + 3] += part.w;
+    }
+  return true;
+}
+
 DEVICE float add_up(const Addends& a) {
   float sum = __ldcg(a.first);
 #pragma unroll 4
@@ -72,12 +96,18 @@ DEVICE float add_up(const Addends& a) {
   return sum;
 }
 
-// The factor of row m that the norm left out; a whole warp asks.
-DEVICE float factor_of(const Product& p, int m) {
-  if (!p.squares) return 1;
+// The factor of row m that the norm left out, in two steps, so that other loads can go out between them: each lane of a
+// warp reads its squares, then the warp adds them up.
+DEVICE float read_squares(const Product& p, int m) {
   float sum = 0;
-  for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+  if (p.squares)
+    for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+  return sum;
+}
+
+DEVICE float factor_of(const Product& p, float squares) {
+  if (!p.squares) return 1;
 #pragma unroll
-  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  return rsqrtf(sum / p.columns + p.eps);
+  for (int o = 16; o; o >>= 1) squares += __shfl_xor_sync(~0u, squares, o);
+  return rsqrtf(squares / p.columns + p.eps);
 }

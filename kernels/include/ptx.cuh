@@ -130,13 +130,16 @@ DEVICE void copies_wait() {
 #endif
 }
 
-// Programmatic dependent launch: the next kernel may start now, but must not read before this one's end.
+// Programmatic dependent launch: the next kernel may start now, but must not read before this one's end. Early, a product
+// fetches weights meanwhile; late, this kernel's own reads are not held up by that. Attention's kernels are
+// faster late.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
+// Every kernel waits, so that whoever waits for it has waited for all before it.
 DEVICE void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

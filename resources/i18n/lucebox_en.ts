@@ -44,6 +44,13 @@
             <numerusform>and %n more</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>%n text file(s) for the chat</source>
+        <translation>
+            <numerusform>%n text file for the chat</numerusform>
+            <numerusform>%n text files for the chat</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>DropTarget</name>

@@ -15,6 +15,10 @@
         <source>An error in the application: {error}. The log has the details.</source>
         <translation>애플리케이션 오류: {error}. 자세한 내용은 로그에 있습니다.</translation>
     </message>
+    <message>
+        <source>Lucebox is already running but does not answer. Wait a moment, or end it and start again.</source>
+        <translation>Lucebox가 이미 실행 중이지만 응답하지 않습니다. 잠시 기다리거나 종료한 뒤 다시 시작하세요.</translation>
+    </message>
 </context>
 <context>
     <name>Banner</name>
@@ -47,6 +51,10 @@
 <context>
     <name>ChatHeader</name>
     <message>
+        <source>Show or hide the list of chats</source>
+        <translation>채팅 목록 표시 또는 숨기기</translation>
+    </message>
+    <message>
         <source>Eject: give the model&apos;s memory back</source>
         <translation>꺼내기: 모델이 쓰던 메모리를 돌려줍니다</translation>
     </message>
@@ -57,6 +65,10 @@
     <message>
         <source>Loading {name}</source>
         <translation>{name} 불러오는 중</translation>
+    </message>
+    <message>
+        <source>Looking for models…</source>
+        <translation>모델을 찾는 중…</translation>
     </message>
     <message>
         <source>All models</source>
@@ -104,6 +116,10 @@
     <message>
         <source>Delete this chat</source>
         <translation>이 채팅 삭제</translation>
+    </message>
+    <message>
+        <source>Undo deleting a chat</source>
+        <translation>채팅 삭제 취소</translation>
     </message>
     <message>
         <source>Stop the answer</source>
@@ -239,6 +255,10 @@
         <translation>토큰 {n} / {most}</translation>
     </message>
     <message>
+        <source>An answer is being written. Stop it first.</source>
+        <translation>답변을 쓰는 중입니다. 먼저 중지하세요.</translation>
+    </message>
+    <message>
         <source>Copied</source>
         <translation>복사했습니다</translation>
     </message>
@@ -279,6 +299,10 @@
     <message>
         <source>Commands</source>
         <translation>명령</translation>
+    </message>
+    <message>
+        <source>Show or hide the rail</source>
+        <translation>왼쪽 메뉴 표시 또는 숨기기</translation>
     </message>
     <message>
         <source>Show or hide the right pane</source>
@@ -395,6 +419,10 @@
         <translation>파일</translation>
     </message>
     <message>
+        <source>It goes with a chat model and cannot chat by itself.</source>
+        <translation>채팅 모델과 함께 쓰는 파일이라 혼자서는 채팅할 수 없습니다.</translation>
+    </message>
+    <message>
         <source>Speed</source>
         <translation>속도</translation>
     </message>
@@ -473,6 +501,24 @@
             <numerusform>외 %n개</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>%n text file(s) for the chat</source>
+        <translation>
+            <numerusform>채팅에 넣을 텍스트 파일 %n개</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Attach to the message</source>
+        <translation>메시지에 첨부</translation>
+    </message>
+    <message>
+        <source>The text is read into it.</source>
+        <translation>텍스트를 메시지에 넣습니다.</translation>
+    </message>
+    <message>
+        <source>Not possible: this is not a model</source>
+        <translation>불가: 모델이 아닙니다</translation>
+    </message>
     <message>
         <source>There is nothing in it.</source>
         <translation>안에 아무것도 없습니다.</translation>
@@ -480,6 +526,14 @@
     <message>
         <source>Not possible: there is no model in it that can be used</source>
         <translation>불가: 사용할 수 있는 모델이 없습니다</translation>
+    </message>
+    <message>
+        <source>Show what is wrong with it</source>
+        <translation>문제 보기</translation>
+    </message>
+    <message>
+        <source>Not possible: it cannot be used</source>
+        <translation>불가: 사용할 수 없는 파일입니다</translation>
     </message>
     <message>
         <source>Checked, listed and loaded. It stays in {folder}, nothing is copied.</source>
@@ -638,6 +692,10 @@
     <message>
         <source>Use a file…</source>
         <translation>파일 사용…</translation>
+    </message>
+    <message>
+        <source>Choose a model first; then files can go into a message.</source>
+        <translation>먼저 모델을 선택하세요. 그러면 파일을 메시지에 넣을 수 있습니다.</translation>
     </message>
     <message>
         <source>Choose a model and start talking</source>
@@ -827,7 +885,7 @@
     </message>
     <message>
         <source>warming up</source>
-        <translation>준비 운동 중</translation>
+        <translation>예열 중</translation>
     </message>
     <message>
         <source>{done} of {total}</source>
@@ -1709,6 +1767,14 @@
         <translation>불러오지 못함</translation>
     </message>
     <message>
+        <source>preparing</source>
+        <translation>준비하는 중</translation>
+    </message>
+    <message>
+        <source>warming up</source>
+        <translation>예열 중</translation>
+    </message>
+    <message>
         <source>{used} of {total}</source>
         <translation>{used} / {total}</translation>
     </message>
@@ -1827,6 +1893,10 @@
 <context>
     <name>models</name>
     <message>
+        <source>{name} cannot be used</source>
+        <translation>{name}을(를) 사용할 수 없습니다</translation>
+    </message>
+    <message>
         <source>Installing SmolLM2-135M</source>
         <translation>SmolLM2-135M 설치하는 중</translation>
     </message>
@@ -1843,8 +1913,8 @@
         <translation>{name}은(는) 컨텍스트 토큰 {n}개로는 들어가지 않습니다</translation>
     </message>
     <message>
-        <source>It needs {need} and {free} can be used on {device}.</source>
-        <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다.</translation>
+        <source>It needs {need} and {free} can be used on {device}: {over} are missing.</source>
+        <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다. {over}이(가) 모자랍니다.</translation>
     </message>
     <message>
         <source>Load with {n} tokens</source>

@@ -58,6 +58,8 @@ class FakeEngine:
         token_s: seconds for each token; 0 streams as fast as it can.
         load_s: seconds that a load takes, in steps of 20 ms.
         load_error: raised by the next load, once; a file whose name holds "bad" always fails.
+        load_error_drops_model: that error also takes the former model away.
+        unload_s: seconds that an unload takes.
         fail_after: tokens after which a request fails with `fail_error`; None never.
         deaf: cancel and close are ignored (a hung engine).
     """
@@ -72,6 +74,8 @@ class FakeEngine:
         self.token_s = token_s
         self.load_s = load_s
         self.load_error: Exception | None = None
+        self.load_error_drops_model = False
+        self.unload_s = 0.0
         self.fail_after: int | None = None
         self.fail_error: Exception = EngineError("The fake engine was told to fail.")
         self.deaf = False
@@ -109,6 +113,8 @@ class FakeEngine:
                     time.sleep(0.02)
             if self.load_error is not None:
                 error, self.load_error = self.load_error, None
+                if self.load_error_drops_model:
+                    self._model = None
                 raise error
             if "bad" in path.name:
                 raise EngineError(f"{path.name} is cut off: found 10 bytes, expected 4,000.")
@@ -130,6 +136,7 @@ class FakeEngine:
 
     def unload(self) -> None:
         """Forget the model."""
+        time.sleep(self.unload_s)
         self._model = None
 
     def submit(self, request: Request, on_event: Callable[[Event], None]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.i18n import Language
 from app.models.library import Library
 from app.page import Services
 from app.window import PAGES, MainWindow
@@ -156,3 +158,23 @@ def test_no_part_of_a_page_flashes_as_a_window(
     finally:
         qapp.removeEventFilter(flashes)
     assert flashes.seen == []
+
+
+def test_pages_built_anew_leave_nothing_behind(
+    qtbot: QtBot, real: MainWindow, language: Language
+) -> None:
+    def there_and_back() -> int:
+        for name in ("ko", "en"):
+            language.apply(name)
+            for spec in PAGES:
+                QApplication.processEvents()
+                real.navigate(spec.name)
+        QApplication.processEvents()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        gc.collect()
+        return len(QApplication.allWidgets())
+
+    there_and_back()
+    before = there_and_back()
+    assert there_and_back() == before
+    assert there_and_back() == before

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QElapsedTimer, QTimer
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -13,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.controller import EngineController
 from app.report import ErrorReport
 from engine.config import EngineConfig, SamplingParams
-from engine.errors import EngineError
+from engine.errors import EngineError, OutOfMemory
 from engine.types import (
     Event,
     Failed,
@@ -140,6 +141,39 @@ def test_a_failed_load_keeps_the_former_model(qtbot: QtBot, controller: EngineCo
     assert controller.model is not None and controller.model.path == Path("a.gguf")
 
 
+def test_a_former_model_that_had_to_go_is_not_promised(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.load_error = OutOfMemory("Too large, and the former one did not come back.")
+    fake.load_error_drops_model = True
+    with qtbot.waitSignal(controller.load_failed, timeout=5000):
+        controller.load(Path("large.gguf"))
+    assert controller.model is None and controller.state == "failed"
+
+
+def test_after_an_unload_nothing_is_written_any_more(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.unload_s = 0.2
+    controller.unload()
+    events: list[Event] = []
+    controller.submit(HELLO, events.extend)
+    qtbot.waitUntil(lambda: bool(events), timeout=5000)
+    assert isinstance(events[-1], Failed) and not fake.requests
+
+
+def test_a_load_after_an_unload_is_kept(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    load(qtbot, controller)
+    fake.unload_s = 0.2
+    controller.unload()
+    load(qtbot, controller, "b.gguf")
+    assert fake.status().model is not None and fake.status().model == controller.model
+
+
 def test_a_failed_first_load_is_a_state(qtbot: QtBot, controller: EngineController) -> None:
     with qtbot.waitSignal(controller.load_failed, timeout=5000):
         controller.load(Path("bad.gguf"))
@@ -218,6 +252,19 @@ def test_metrics_are_polled_only_while_something_runs_and_is_looked_at(
     controller.cancel(request_id)
     viewer.show()
     qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    assert not controller.polling
+
+
+def test_a_viewer_that_qt_has_deleted_is_no_viewer(
+    qtbot: QtBot, controller: EngineController, fake: FakeEngine
+) -> None:
+    viewer = QWidget()
+    controller.watch_metrics(viewer)
+    shiboken6.delete(viewer)
+    load(qtbot, controller)
+    events: list[Event] = []
+    controller.submit(HELLO, events.extend)
+    qtbot.waitUntil(lambda: bool(events) and isinstance(events[-1], Finished), timeout=5000)
     assert not controller.polling
 
 

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.crash import Watch, diagnostics, fault_file, log_file
+from engine.cli import EXIT_NO_DISPLAY
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,3 +122,17 @@ def test_diagnostics_hold_versions_and_the_log(watch: Watch) -> None:
     text = diagnostics("State: ready")
     for part in ("Python", "PySide6", "State: ready", "a line of the log", "GB memory"):
         assert part in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only X11 and Wayland displays may not answer")
+def test_a_display_that_does_not_answer_is_told_in_plain_words(user_folders: Path) -> None:
+    environment = {**os.environ, "DISPLAY": ":77", "QT_QPA_PLATFORM": "xcb"}
+    run = subprocess.run(
+        [sys.executable, "-m", "engine.cli"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == EXIT_NO_DISPLAY
+    assert "generate --demo" in run.stderr and "Abort" not in run.stderr

@@ -56,7 +56,7 @@ def test_another_thread_that_allocates_collects_nothing(qtbot: QtBot, collector:
 def test_the_work_is_given_back(qtbot: QtBot) -> None:
     made = Collector()
     assert not gc.isenabled()
-    made.settle()
+    made.keep()
     made.end()
     assert gc.isenabled() and gc.get_freeze_count() == 0
     gc.disable()

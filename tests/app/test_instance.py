@@ -12,6 +12,7 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+import app.instance
 from app.instance import Instance, server_name
 
 MESSAGE = {"files": ["/a b/ü.gguf"], "demo": False}
@@ -49,6 +50,18 @@ def test_a_second_launch_hands_its_files_over(qtbot: QtBot, name: str) -> None:
     qtbot.waitUntil(caller.isFinished, timeout=5000)
     assert caller.first is False
     assert called.args == [{"files": [str(Path("/a b/ü.gguf"))], "demo": False}]
+
+
+def test_a_first_that_does_not_answer_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Nobody serves the first one's events here."""
+    monkeypatch.setattr(app.instance, "ANSWER_MS", 50)
+    first = Instance(name)
+    assert first.claim(MESSAGE)
+    second = Instance(name)
+    assert not second.claim(MESSAGE)
+    assert not second.answered
 
 
 def test_after_the_end_the_next_is_first(name: str) -> None:

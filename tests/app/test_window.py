@@ -15,8 +15,8 @@ from app.i18n import Language
 from app.palette import KeyMap, Palette
 from app.pane import STRIP
 from app.rail import RailButton
-from app.widgets import Banner
-from app.window import MainWindow
+from app.widgets import Banner, FocusRing
+from app.window import LEAST, MainWindow
 from tests.app.fake_engine import FakeEngine
 from tests.app.stub_pages import StubPage
 
@@ -129,6 +129,18 @@ def test_the_pane_folds_and_is_remembered(qtbot: QtBot, window: MainWindow) -> N
     button = window.pane.findChild(QToolButton)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.pane.width() > 200)
+
+
+def test_the_rail_can_go(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.keyClick(window, Qt.Key.Key_B, CTRL)
+    assert not window.rail.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    assert window.stack.isAncestorOf(window.focusWidget())
+    qtbot.keyClick(window, Qt.Key.Key_2, CTRL)
+    assert window.shown == "models"
+    qtbot.keyClick(window, Qt.Key.Key_B, CTRL)
+    assert window.rail.isVisible()
 
 
 def test_a_page_without_inspector_has_no_pane(window: MainWindow) -> None:
@@ -297,6 +309,20 @@ def test_the_status_strip_tells_the_state(
     qtbot.waitUntil(lambda: "Ready" in said(), timeout=5000)
 
 
+def test_the_status_strip_gives_way_in_a_narrow_window(qtbot: QtBot, window: MainWindow) -> None:
+    window.status.set_device("A processor with quite a long name and some more words")
+    window.services.controller.load(Path("Model-with-a-long-name-Instruct.gguf"))
+    qtbot.waitUntil(lambda: window.services.controller.state == "ready", timeout=5000)
+    window.services.status("Looking in known folders: 12 models found", "search")
+    window.resize(LEAST)
+    assert window.width() == LEAST.width()
+    shown = [w.text() for w in window.status.findChildren(QLabel) if w.isVisible()]
+    assert not any("processor" in text for text in shown)
+    window.resize(1400, 700)
+    shown = [w.text() for w in window.status.findChildren(QLabel) if w.isVisible()]
+    assert any("processor" in text for text in shown)
+
+
 def test_closing_tells_the_pages_and_the_listeners(qtbot: QtBot, window: MainWindow) -> None:
     order: list[str] = []
     page = stub(window)
@@ -313,6 +339,18 @@ def test_the_first_picture_is_announced(qtbot: QtBot, services: object) -> None:
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.painted, timeout=5000):
         window.show()
+
+
+def test_a_dialog_has_a_ring_too(qtbot: QtBot, window: MainWindow) -> None:
+    window.ring.by_keyboard()
+    qtbot.keyClick(window, Qt.Key.Key_F1)
+    keymap = window.findChild(KeyMap)
+    qtbot.waitUntil(lambda: keymap.focusWidget() is not None and keymap.isActiveWindow())
+    ring = keymap.findChild(FocusRing)
+    qtbot.keyClick(keymap.windowHandle(), Qt.Key.Key_Tab)
+    assert ring.isVisible()
+    assert ring.geometry().contains(keymap.focusWidget().mapTo(keymap, QPoint(0, 0)))
+    keymap.close()
 
 
 def test_the_ring_follows_the_keyboard_only(qtbot: QtBot, window: MainWindow) -> None:

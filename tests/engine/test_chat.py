@@ -363,3 +363,39 @@ def test_long_chats_are_within_the_limits() -> None:
     )
     messages = [{"role": "user", "content": "x" * 5000}] * 400
     assert len(make(source).render(messages)) == 2_000_000
+
+
+def test_content_that_is_none_is_empty_text_where_the_template_needs_text() -> None:
+    call = {"function": {"name": "f", "arguments": "{}"}}
+    messages = [*HI, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    assert make("{{ messages[1].content is none }}").render(messages) == "True"
+    assert make("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}").render(
+        messages
+    ) == ("user:Hi;assistant:;")
+
+
+def test_the_first_failure_is_told() -> None:
+    messages = [{"role": "assistant", "content": None, "tool_calls": [{"arguments": "{}"}]}]
+    with pytest.raises(TemplateError, match="ZeroDivision"):
+        make("{{ 1 / 0 if messages[0].content is none else raise_exception('later') }}").render(
+            messages
+        )
+
+
+@pytest.mark.parametrize("name", ["bpe_vocab.gguf", "spm_vocab.gguf"])
+def test_harmless_messages_give_the_ids_of_the_rendered_text(name: str) -> None:
+    model = tokenizer(name)
+    template = make(CHATML, model)
+    messages = [
+        {"role": "system", "content": " Be brief. "},
+        {"role": "user", "content": "naïve\n 😀"},
+    ]
+    assert template.encode(messages) == model.encode(template.render(messages), special=True)
+
+
+def test_messages_nested_too_deeply_are_refused() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        make("{{ messages[0].text }}").encode([{"role": "user", "content": deep}])

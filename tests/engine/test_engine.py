@@ -165,6 +165,34 @@ def test_cancel_ends_at_the_next_step(engine: Engine) -> None:
     engine.cancel(987654)
 
 
+def test_what_takes_long_to_encode_holds_nobody_up_and_can_be_cancelled(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template, release = own_engine.chat_template, threading.Event()
+    assert template is not None
+
+    def slow(*_: object, **__: object) -> list[int]:
+        assert release.wait(30)
+        return ids(5)
+
+    writing, waiting = Listener(), Listener()
+    endless = SamplingParams(temperature=0, ignore_eos=True)
+    own_engine.submit(Request(ids=ids(5), sampling=endless), writing)
+    while not writing.tokens:
+        writing.next()
+    monkeypatch.setattr(type(template), "encode", slow)
+    messages = [{"role": "user", "content": "hello"}]
+    request_id = own_engine.submit(Request(messages=messages, sampling=GREEDY), waiting)
+    n = len(writing.tokens)
+    while len(writing.tokens) < n + 5:
+        writing.next()
+    own_engine.cancel(request_id)
+    end = waiting.end()
+    assert isinstance(end, Finished) and end.reason is FinishReason.CANCELLED
+    release.set()
+    assert waiting.queue.empty()
+
+
 def test_a_stop_string_cuts_the_text(engine: Engine) -> None:
     prompt = ids(9, seed=5)
     text = generate(engine, prompt).text

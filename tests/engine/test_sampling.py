@@ -268,3 +268,10 @@ def test_logits_are_left_as_they_were() -> None:
     chosen = replace(SamplingParams(), repetition_penalty=1.3, logit_bias={0: 3.0}, typical_p=0.9)
     Sampler(chosen, 4, 1).sample(values, [0, 2])
     np.testing.assert_array_equal(values, before)
+
+
+def test_rows_beyond_the_vocabulary_are_not_chosen() -> None:
+    values = logits(1, 2, 9)
+    assert Sampler(replace(PLAIN, temperature=0), 2, 1).sample(values, []) == 1
+    tokens = [Sampler(PLAIN, 2, 1).sample(values, [0] * i) for i in range(50)]
+    assert set(tokens) == {0, 1}

@@ -60,6 +60,9 @@ TOO_LARGE = {
     "format width by argument": "{{ '{:{w}}'.format(1, w=10**9) }}",
     "format_map": "{{ '{a:>1000000000}'.format_map({'a': 1}) }}",
     "format filter": "{{ '%1000000000s' | format('a') }}",
+    "percent width of a name": "{{ '%(a)1000000000d' % {'a': 1} }}",
+    "format width by text": "{{ '{:{}}'.format(1, '1000000000') }}",
+    "format precision": "{{ '{:.1000000000f}'.format(1.5) }}",
     "center": "{{ 'a'.center(10**9) }}",
     "a method kept for later": "{% set f = 'a'.ljust %}{{ f(10**9) }}",
     "center filter": "{{ 'a' | center(10**9) }}",
@@ -98,6 +101,14 @@ TOO_LARGE = {
 def test_nothing_large_is_built(source: str) -> None:
     with pytest.raises(LimitReached, match="too much text"):
         run(source)
+
+
+@pytest.mark.parametrize(
+    "form", ["('%(' * 9999) % 1", "('{a{' * 9999).format(1)", "strftime_now('%Y' * 9999)"]
+)
+def test_formats_are_short(form: str) -> None:
+    with pytest.raises(LimitReached, match="a format has"):
+        run("{{ " + form + " }}")
 
 
 def test_time_ends() -> None:
@@ -165,6 +176,17 @@ def test_values_keep_their_kinds() -> None:
         == "   1 a a-b"
     )
     assert run("{{ 1 < 2 <= 2 }}{{ 'a' in 'abc' }}{{ 1 not in [2] }}") == "TrueTrueTrue"
+
+
+def test_large_numbers_in_text_are_no_widths() -> None:
+    number = "12345678901234567890"
+    assert run("{{ '%s of 9999999999' % x }}", x=number) == f"{number} of 9999999999"
+    assert run("{{ '%s %d' % (x, 9999999999) }}", x=number) == f"{number} 9999999999"
+    assert run("{{ '{} {}'.format(x, 9999999999) }}", x=number) == f"{number} 9999999999"
+    assert run("{{ '%s' | format(x) }}{{ 9999999999 | tojson }}", x=number) == f"{number}9999999999"
+    assert (
+        run("{{ x | default(9999999999) }}{{ x.split('9', 9999999999) | length }}", x="1") == "11"
+    )
 
 
 def test_generation_marks_are_left_out() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from engine.config import Precision
+
 
 def _has_card() -> bool:
     try:
@@ -42,8 +44,8 @@ def make_ops(kernel_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     monkeypatch.setattr(Card, "allocate", poisoned)
     made = []
 
-    def make() -> CudaOps:
-        made.append(CudaOps("cuda:0", kernel_cache))
+    def make(precision: Precision = Precision.FAST) -> CudaOps:
+        made.append(CudaOps("cuda:0", precision, kernel_cache))
         return made[-1]
 
     yield make

@@ -58,13 +58,15 @@ def read_bandwidth() -> float:
 class Timed:
     """A loaded model and its steps."""
 
-    def __init__(self, path: Path, context: int, chunk: int, plain: bool = False) -> None:
+    def __init__(
+        self, path: Path, context: int, chunk: int, plain: bool = False, cache: Path | None = None
+    ) -> None:
         began = time.perf_counter()
         pages = -(-(context + 64) // 64)
         self.limits = Limits(
             rows=chunk, sequences=1, pages=pages, page_tokens=64, pages_per_sequence=pages
         )
-        self.ops = CudaOps("cuda:0", Path("/tmp/lucebox-kernels"))
+        self.ops = CudaOps("cuda:0", cache=cache)
         if plain:
             self.ops._dependent = False
         with open_model(path) as file:
@@ -123,12 +125,13 @@ def main() -> None:
     parser.add_argument("--contexts", default="128,4096")
     parser.add_argument("--prompts", default="512,2048")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
     parser.add_argument("--plain", action="store_true", help="no programmatic dependent launches")
     args = parser.parse_args()
     contexts = [int(c) for c in args.contexts.split(",")]
     prompts = [int(c) for c in args.prompts.split(",")]
     bandwidth = read_bandwidth()
-    timed = Timed(args.model, max(*contexts, *prompts), max(*prompts, 64), args.plain)
+    timed = Timed(args.model, max(*contexts, *prompts), max(*prompts, 64), args.plain, args.cache)
     memory = timed.ops.memory()
     print(
         f"{args.model.name}: loaded in {timed.loaded:.1f} s, {memory}, read {bandwidth / 1e9:.0f} GB/s"

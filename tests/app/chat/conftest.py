@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,6 @@ from app.page import Services
 from app.settings import Settings
 from app.theme import theme
 from tests.app.fake_engine import FakeEngine
-
-
-@pytest.fixture(autouse=True)
-def collected_here(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Python collects garbage in whatever thread it likes; widgets may only end in the GUI thread."""
-    if "qtbot" not in request.fixturenames:
-        yield
-        return
-    gc.disable()
-    gc.freeze()
-    yield
-    gc.collect()
-    gc.unfreeze()
-    gc.enable()
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
     QLineEdit,
-    QPlainTextEdit,
-    QSlider,
     QToolButton,
 )
 from pytestqt.qtbot import QtBot
@@ -25,10 +23,10 @@ from app.chat.composer import MAX_LINES
 from app.chat.database import Problem, ProblemKind
 from app.chat.page import ChatPage
 from app.chat.row import MessageRow
-from app.chat.sampling_panel import SamplingPanel
 from app.chat.tree import State
 from app.chat.view import MessageView
 from app.page import Services
+from app.theme import theme
 from engine.errors import ContextOverflow
 from tests.app.chat.conftest import settle
 from tests.app.fake_engine import FakeEngine
@@ -88,6 +86,18 @@ def test_stop_takes_the_place_of_send(qtbot: QtBot, page: ChatPage, engine: Fake
     assert page.composer._send.isVisible()
 
 
+def test_the_rate_is_shown_while_it_writes(
+    qtbot: QtBot, page: ChatPage, engine: FakeEngine
+) -> None:
+    engine.answer, engine.token_s = "word " * 5000, 0.005
+    page.composer.set_text("question")
+    page.composer._send.click()
+    answer = page.session.chat.path()[-1]
+    qtbot.waitUntil(lambda: row_of(page, answer.id)._note.text().endswith(" tok/s"))
+    page.session.stop()
+    settle(qtbot, page.session)
+
+
 def test_prompt_progress_then_rate(qtbot: QtBot, page: ChatPage, engine: FakeEngine) -> None:
     from app.chat.generation import Generation
     from engine.types import PrefillProgress, Started
@@ -122,6 +132,29 @@ def test_versions_are_stepped_through(
     assert row_of(page, first.id)._version.text() == "1 / 2"
     qtbot.keyClick(page.composer.editor, Qt.Key.Key_Right, ALT)
     assert page.session.chat.path()[-1] is second
+
+
+def test_one_answer_at_a_time_in_a_chat(
+    qtbot: QtBot, page: ChatPage, ask: Ask, services: Any, engine: FakeEngine
+) -> None:
+    first = ask("question")
+    engine.answer, engine.token_s = "word " * 5000, 0.005
+    page.composer.set_text("another")
+    page.composer._send.click()
+    page.do("regenerate", first.id)
+    assert "Stop it first" in services.said[-1]
+    assert len(page.session.chat.siblings(first.id)) == 1
+    page.session.stop()
+    settle(qtbot, page.session)
+
+
+def test_text_size_reaches_everything(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
+    ask("question")
+    widths = page.composer.maximumWidth(), page.header.height()
+    theme().apply(text_size=150)
+    assert page.composer.maximumWidth() > widths[0]
+    assert page.header.height() > widths[1]
+    theme().apply(text_size=100)
 
 
 def test_up_in_the_empty_box_edits_the_last_message(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
@@ -206,6 +239,7 @@ def test_list_groups_search_rename_delete_undo(
     page.new_chat()
     page.list.view.chosen.emit(row.chat, row.message)
     qtbot.waitUntil(lambda: page.session.chat.info.id == row.chat)
+    assert page.view.pointer.text() == "사용량"
     page.list.search.setText("nothing like it")
     qtbot.waitUntil(lambda: len(titles(page)) == 1)
     page.list.search.clear()
@@ -292,73 +326,6 @@ def test_tokens_of_a_long_text_are_counted(
     qtbot.waitUntil(lambda: page.composer.count.text() == "1,234 of 8,192 tokens")
     page.composer.set_text("short")
     assert page.composer.count.text() == ""
-
-
-def test_sampling_panel(qtbot: QtBot, page: ChatPage, services: Services) -> None:
-    panel = SamplingPanel(services)
-    qtbot.addWidget(panel)
-    model = services.controller.model
-    assert model is not None
-    field = panel.fields["temperature"]
-    assert field.edit.text() == "0.8"
-    field.slider.setValue(field.slider.value() + 4)
-    assert field.edit.text() == "1"
-    assert services.settings.value.sampling == {str(model.path): {"temperature": 1.0}}
-    field.edit.setText("99")
-    field.edit.editingFinished.emit()
-    assert services.settings.value.sampling[str(model.path)]["temperature"] == 5.0
-    field.edit.setText("words")
-    field.edit.editingFinished.emit()
-    assert field.edit.text() == "5"
-    seed = panel.fields["seed"]
-    seed.edit.setText(str(2**60 + 1))
-    seed.edit.editingFinished.emit()
-    assert services.settings.value.sampling[str(model.path)]["seed"] == 2**60 + 1
-    length = panel.fields["max_tokens"]
-    length.slider.setValue(11)
-    assert services.settings.value.sampling[str(model.path)]["max_tokens"] == 32
-    length.edit.setText("")
-    length.edit.editingFinished.emit()
-    window = panel.fields["penalty_last_n"]
-    assert window.edit.text() == "-1"
-    assert panel.reset.isEnabled()
-    panel.reset.click()
-    assert services.settings.value.sampling == {}
-    assert field.edit.text() == "0.8"
-    assert not panel.reset.isEnabled()
-
-
-@pytest.mark.parametrize(
-    "name", ["temperature", "top_k", "penalty_last_n", "max_tokens", "presence_penalty"]
-)
-def test_slider_and_number_are_one_value(
-    qtbot: QtBot, page: ChatPage, services: Services, name: str
-) -> None:
-    panel = SamplingPanel(services)
-    qtbot.addWidget(panel)
-    field = panel.fields[name]
-    for position in range(field.slider.maximum() + 1):
-        value = field._value_at(position)
-        field.set_value(value)
-        if isinstance(field.slider, QSlider) and value is not None and abs(value) > 2:
-            assert abs(field.slider.value() - position) <= 1
-        field._on_edit()
-        assert field.value == value
-
-
-def test_system_prompt_of_a_chat_and_of_new_ones(
-    qtbot: QtBot, page: ChatPage, services: Services
-) -> None:
-    page._on_prompt()
-    popover = page._popovers["prompt"]
-    (edit,) = popover.findChildren(QPlainTextEdit)
-    edit.setPlainText("Be brief.")
-    assert page.session.chat.info.system_prompt == "Be brief."
-    popover.content.keep.click()  # type: ignore[attr-defined]
-    assert services.settings.value.system_prompt == "Be brief."
-    popover.hide()
-    page.new_chat()
-    assert page.session.chat.info.system_prompt == "Be brief."
 
 
 def test_find_in_this_chat(qtbot: QtBot, page: ChatPage, ask: Ask, engine: FakeEngine) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -318,6 +322,58 @@ def test_a_full_disk_loses_nothing_in_memory(
     chat = session.store.load(first.info.id).result(WAIT_S)
     assert chat is not None
     assert chat.path() == first.path()
+
+
+_STREAM = """
+import sys
+from pathlib import Path
+from PySide6.QtWidgets import QApplication
+from app.chat.session import ChatSession
+from app.controller import EngineController
+from app.page import Services
+from app.settings import Settings
+from tests.app.fake_engine import FakeEngine
+
+app = QApplication(["test"])
+engine = FakeEngine(answer="".join(f"word{n} " for n in range(100000)), token_s=0.005)
+controller = EngineController(lambda: engine)
+session = ChatSession.of(Services(controller, Settings(), Path(sys.argv[1])))
+
+def report():
+    length = len(session.chat.path()[-1].text)
+    session.store.flush().result()
+    print(length, flush=True)
+
+session._save_timer.timeout.connect(report)
+controller.model_changed.connect(lambda model: session.send("question"))
+controller.load("/models/tiny.gguf")
+app.exec()
+"""
+
+
+def test_a_process_killed_while_an_answer_streams(tmp_path: Path) -> None:
+    path = tmp_path / "killed.sqlite"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _STREAM, str(path)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    lengths = [int(process.stdout.readline()) for _ in range(3)]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert 0 < lengths[0] < lengths[1] < lengths[2]
+    problems: list[Problem] = []
+    store = ChatStore(path, problems.append)
+    (info,) = store.chats().result(WAIT_S)
+    chat = store.load(info.id).result(WAIT_S)
+    store.close()
+    assert chat is not None
+    question, answer = chat.path()
+    assert (question.text, answer.state) == ("question", State.INTERRUPTED)
+    assert len(answer.text) >= lengths[-1]
+    assert "".join(f"word{n} " for n in range(100_000)).startswith(answer.text)
+    assert problems == []
 
 
 def test_there_is_one_session(services: Services, session: ChatSession) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -314,6 +314,28 @@ def test_failure_shows_the_error_and_a_way_on(qtbot: QtBot, view: MessageView) -
     view.grab()
 
 
+def test_another_message_of_the_same_id_is_shown(qtbot: QtBot, view: MessageView) -> None:
+    one = Message("c", None, Role.USER, "before", id="same")
+    view.set_messages([one])
+    view.set_messages([Message("c", None, Role.USER, "after", id="same")])
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    assert "after" in row.accessibleName()
+
+
+def test_a_retry_takes_the_error_away(qtbot: QtBot, view: MessageView) -> None:
+    message = Message("c", None, Role.ASSISTANT, state=State.FAILED, error="broken")
+    view.set_messages([message])
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    assert row._retry.isVisible()
+    message.error, message.state = "", State.WRITING
+    view.set_messages([message])
+    assert not row._retry.isVisible()
+    assert row.entry is not None
+    assert row.entry.error is None
+
+
 def test_progress_and_versions(qtbot: QtBot, view: MessageView) -> None:
     chat = Chat(ChatInfo())
     message = chat.add(Message(chat.info.id, None, Role.ASSISTANT, state=State.WRITING))
@@ -327,3 +349,31 @@ def test_progress_and_versions(qtbot: QtBot, view: MessageView) -> None:
     view.set_shown(message.id, Shown(3, 3, "", 12.34))
     assert row._note.text() == "12.3 tok/s"
     assert not row._next.isEnabled()
+
+
+def test_painting_only_what_changed_gives_the_whole_picture(
+    qtbot: QtBot, view: MessageView
+) -> None:
+    chat = make_chat(4, 30)
+    answer = chat.add(Message(chat.info.id, chat.info.leaf, Role.ASSISTANT, state=State.WRITING))
+    view.set_messages(chat.path())
+    quiet(qtbot, view)
+    screen, handle = view.screen(), view.winId()
+    place = QRect()
+
+    def picture() -> QImage:
+        QApplication.sendEvent(view, QEvent(QEvent.Type.UpdateRequest))
+        return screen.grabWindow(handle).toImage().copy(place)
+
+    line = "Some **words** of a paragraph that fills more than a line of the column. "
+    text = f"# Title\n\n{line * 5}\n\n> {line * 3}\n\n- {line * 2}\n\n```\n{line}\n```\n\n" * 2
+    for end in range(0, len(text), 23):
+        answer.text = text[:end]
+        view.set_shown(answer.id, Shown(rate=float(end)))
+        view.refresh(answer.id)
+        quiet(qtbot, view)
+        row = view.rows()[-1][1]
+        place = row.geometry().intersected(view.viewport().rect())
+        parts = picture()
+        row.update()
+        assert picture() == parts, end

@@ -274,7 +274,7 @@ def test_a_folder_of_models_is_listed_and_none_is_loaded_unasked(
     qtbot.waitUntil(lambda: bool(seen.pages))
     assert seen.pages[0][0] == "models" and seen.pages[0][1]["path"].name == "Alpha-7B-Q4_K_M.gguf"
     assert controller.loading is None and controller.model is None
-    assert len(library.chat_models()) == 2
+    assert {"Alpha-7B", "Omega"} <= {i.title for i in library.chat_models()}
 
 
 def test_a_damaged_file_gets_a_card(

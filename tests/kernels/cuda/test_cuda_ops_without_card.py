@@ -1,0 +1,268 @@
+"""The Python side of the CUDA operations against a card that only takes notes."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine.gguf import Tensor
+from engine.ops import cuda_device
+from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cuda import CudaOps
+from engine.quants import TYPES
+from kernels.loader import SOURCES
+from tests.reference.blocks import random_tensor
+
+LIMITS = Limits(rows=128, sequences=2, pages=8, page_tokens=64, pages_per_sequence=4)
+N_LAYERS = 3
+
+
+class Notes:
+    """What was launched: kernel, grid, threads, number of arguments."""
+
+    def __init__(self) -> None:
+        self.launches: list[tuple[str, tuple[int, int, int], int, int]] = []
+        self.free_bytes = 1 << 40
+        self.capability = 90
+        self.memory: dict[int, Any] = {}
+
+
+class Runtime:
+    """The calls of `cupy.cuda.runtime` that are made; the card's memory is ours."""
+
+    memcpyHostToDevice, memcpyDefault = 1, 4  # noqa: N815
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    def malloc(self, size: int) -> int:
+        if size > self._notes.free_bytes:
+            raise RuntimeError("cudaErrorMemoryAllocation: out of memory")
+        block = (ctypes.c_char * (size + 256))()
+        address = -(-ctypes.addressof(block) // 256) * 256
+        self._notes.memory[address] = block
+        return address
+
+    def free(self, address: int) -> None:
+        del self._notes.memory[address]
+
+    def memcpy(self, target: int, source: int, size: int, kind: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def memcpyAsync(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def memsetAsync(self, target: int, value: int, size: int, stream: int) -> None:
+        ctypes.memset(target, value, size)
+
+    def setDevice(self, index: int) -> None:
+        pass
+
+    def getDeviceProperties(self, index: int) -> dict[str, Any]:
+        return {"multiProcessorCount": 20, "name": b"Test card"}
+
+    def driverGetVersion(self) -> int:
+        return 12090
+
+    def memGetInfo(self) -> tuple[int, int]:
+        return self._notes.free_bytes, 1 << 40
+
+
+class Stream:
+    ptr = 0
+
+    def __init__(self, **kwargs: Any) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+    record = query = synchronize
+
+    def begin_capture(self) -> None:
+        pass
+
+    def end_capture(self) -> Any:
+        return SimpleNamespace(launch=lambda stream: None)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+
+class Event(Stream):
+    def record(self, stream: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+    notes = Notes()
+    cupy = ModuleType("cupy")
+    cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+        runtime=Runtime(notes),
+        Device=lambda index: SimpleNamespace(compute_capability=str(notes.capability)),
+        Stream=Stream,
+        Event=Event,
+        alloc_pinned_memory=bytearray,
+    )
+
+    class Kernel:
+        def __init__(self, name: str, shared: int) -> None:
+            self.name = name
+
+        def launch(
+            self, stream: int, grid: Any, threads: int, args: Any, dependent: bool = False
+        ) -> None:
+            assert all(n > 0 for n in grid) and max(grid[1:]) < 65536
+            notes.launches.append((self.name, grid, threads, len(args)))
+
+    class Driver:
+        def load(self, code: bytes) -> Any:
+            return SimpleNamespace(
+                kernel=lambda name, shared=0: Kernel(name, shared), unload=lambda: None
+            )
+
+    class Loader:
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+        def load(self, variants: Any, on_progress: Any) -> dict[Any, bytes]:
+            return dict.fromkeys(variants, b"")
+
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(cuda_device, "Driver", Driver)
+    monkeypatch.setattr(cuda_device, "Loader", Loader)
+    return notes
+
+
+def vector(n: int) -> Tensor:
+    return Tensor("norm", (n,), TYPES[0], np.ones(n, np.float32).view(np.uint8))
+
+
+def record(ops: CudaOps, formats: tuple[str, str, str]) -> None:
+    """A model of `N_LAYERS` layers whose q and k, v, and feed-forward matrices have these formats."""
+    rng = np.random.default_rng(1)
+
+    def matrix(name: str, rows: int, columns: int) -> Any:
+        return ops.upload(random_tensor(rng, name, rows, columns))
+
+    qk, v, ff = formats
+    q, k, values = matrix(qk, 512, 512), matrix(qk, 128, 512), matrix(v, 128, 512)
+    o, gate, up, down = (
+        matrix(ff, 512, 512),
+        matrix(ff, 1024, 512),
+        matrix(ff, 1024, 512),
+        matrix(ff, 512, 1024),
+    )
+    table, norm = matrix("Q8_0", 99, 512), ops.upload(vector(512))
+    ops.allocate(Shape(N_LAYERS, 512, 99, 8, 2, 64), LIMITS)
+    with ops.recording():
+        x = ops.embed(table)
+        h = ops.norm(x, norm, 1e-5)
+        for i in range(N_LAYERS):
+            a = ops.attend(ops.linear(h, q, k, values), i, Rope(64, 1e4, True))
+            h = ops.add_norm(x, ops.linear(a, o), norm, 1e-5)
+            h = ops.add_norm(x, ops.linear(ops.swiglu(ops.linear(h, gate, up)), down), norm, 1e-5)
+            ops.end_layer(i, x)
+        ops.head(h, table)
+
+
+def step(m: int, wanted: int) -> StepInput:
+    index = np.arange(m, dtype=np.int32)
+    return StepInput(
+        index % 99, index, np.zeros(m, np.int32), np.zeros((1, 4), np.int32), index[:wanted]
+    )
+
+
+def parameters() -> dict[str, int]:
+    """Kernels and how many parameters they have, from the sources."""
+    pattern = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(([^)]*)\) \{")
+    return {
+        name: inside.count(",") + 1
+        for source in SOURCES.glob("*.cu")
+        for name, inside in pattern.findall(source.read_text(encoding="utf-8"))
+    }
+
+
+@pytest.mark.parametrize(
+    "formats", (("Q4_K", "Q4_K", "Q4_K"), ("Q4_K", "Q6_K", "Q5_0"), ("F16", "F16", "F16"))
+)
+def test_launches_match_the_kernels(notes: Notes, formats: tuple[str, str, str]) -> None:
+    ops = CudaOps()
+    record(ops, formats)
+    expected = parameters()
+    for m, wanted in ((1, 1), (7, 2), (32, 32), (33, 1), (100, 40), (64, 0)):
+        notes.launches.clear()
+        logits = ops.run(step(m, wanted))
+        assert logits.shape == (wanted, 99)
+        for name, _, threads, n in notes.launches:
+            assert n == expected[name], name
+            assert threads <= 256
+        assert (
+            sum(name == "matmul" or name == "matmul_float" for name, *_ in notes.launches)
+            >= 4 * N_LAYERS
+        )
+    assert ops.memory()["kv"] == 2 * N_LAYERS * 8 * 2 * 64 * 64 * 2
+    ops.copy_page(1, 2)
+    ops.close()
+    assert not notes.memory
+
+
+def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
+    ops = CudaOps()
+    record(ops, ("Q4_K", "Q4_K", "Q4_K"))
+    notes.launches.clear()
+    ops.run(step(1, 1))
+    around = 5  # embedding, first norm, gather, output, collect
+    assert (len(notes.launches) - around) / N_LAYERS <= 10
+    notes.launches.clear()
+    ops.run(step(1, 1))
+    assert notes.launches == []  # the graph is replayed
+
+
+def test_memory_that_is_not_there_is_refused_with_its_addends(notes: Notes) -> None:
+    ops = CudaOps()
+    notes.free_bytes = 1 << 20
+    with pytest.raises(OutOfMemory, match=r"Test card has .* GiB of memory free.*weights so far"):
+        ops.upload(random_tensor(np.random.default_rng(), "Q8_0", 2048, 2048))
+    with pytest.raises(OutOfMemory, match="kv"):
+        ops.allocate(Shape(8, 512, 99, 8, 8, 128), LIMITS)
+    ops.close()
+
+
+def test_what_the_kernels_cannot_do_is_refused(notes: Notes) -> None:
+    ops = CudaOps()
+    with pytest.raises(UnsupportedModel, match="80"):
+        ops.allocate(Shape(1, 512, 99, 8, 8, 80), LIMITS)
+    with pytest.raises(UnsupportedModel, match="multiple of 8"):
+        ops.upload(random_tensor(np.random.default_rng(), "F16", 16, 20))
+
+
+def test_old_cards_and_a_missing_part_are_told(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes.capability = 61
+    with pytest.raises(KernelError, match=r"6\.1.*7\.5"):
+        CudaOps()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(KernelError, match="CuPy"):
+        CudaOps()
+
+
+def test_errors_of_the_card_are_told(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Runtime, index: int) -> None:
+        raise RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+
+    monkeypatch.setattr(Runtime, "setDevice", refuse)
+    with pytest.raises(KernelError, match="newer driver"):
+        CudaOps()

@@ -1,0 +1,233 @@
+"""How products are cut and read again, how buffers share memory, and what a step sends: no card needed."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from engine.ops.base import Limits, StepInput
+from engine.ops.cuda_buffers import (
+    GROUP,
+    Buffer,
+    Launch,
+    Pass,
+    Product,
+    groups_of,
+    place,
+    product_of,
+    sizes,
+    split,
+)
+from engine.ops.cuda_device import Weight, bytes_on_card
+from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
+from kernels import variants
+from kernels.loader import SOURCES
+from kernels.variants import F16, INT8
+
+HERE = Path(__file__).parent
+DRIVER = """
+extern "C" int addends(const Product* p, int m, int row, const float** first, const float** others,
+                       int* step) {
+  const Addends a = addends_of(*p, m, row);
+  *first = a.first, *others = a.others, *step = a.step;
+  return a.count;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """`addends_of` of product.cuh, compiled for the processor."""
+    folder = tmp_path_factory.mktemp("host")
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    assert compiler, "A C++ compiler is needed to test the reading of products."
+    text = (SOURCES / "include" / "product.cuh").read_text(encoding="utf-8")
+    text = (
+        text[: text.index("// v = elements 0")]
+        .replace('#include "ptx.cuh"', "")
+        .replace("#pragma once", "")
+    )
+    source = folder / "product.cpp"
+    source.write_text(f'#include "{HERE / "host.h"}"\n' + text + DRIVER, encoding="utf-8")
+    library = folder / "product.so"
+    flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+    subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True, timeout=60)
+    return ctypes.CDLL(str(library))
+
+
+def compute(
+    buffer: Buffer, launch: Launch, index: int, p: Pass, arch: int, processors: int, y: np.ndarray,
+    parts: np.ndarray, values: np.ndarray,
+) -> None:  # fmt: skip
+    """What matmul.cu writes, when superblock s of row r and batch row m contributes values[m, r, s]."""
+    first = launch.weights[0]
+    build = variants.matmul(first.type_id, p.form, p.groups, arch)
+    batch_tiles, units, per_block = split(build, launch.weights, p, processors)
+    rows, columns, superblocks = build.tiles * 16, GROUP * build.groups, first.superblocks
+    for block in range(-(-units // per_block)):
+        unit, last = block * per_block, min(units, (block + 1) * per_block)
+        while unit < last:
+            tile, begin = divmod(unit, superblocks)
+            end = min(superblocks, begin + last - unit)
+            unit += end - begin
+            group, batch = divmod(tile, batch_tiles)
+            for m in range(batch * columns, min(p.rows, (batch + 1) * columns)):
+                for r in range(rows):
+                    row = group * rows + r
+                    if row >= launch.rows:
+                        continue
+                    value = values[m, launch.start + row, begin:end].sum()
+                    if end - begin == superblocks:
+                        y[m, launch.start + row] = value
+                    else:
+                        slot = 2 * block + (begin == 0)
+                        parts[slot * rows * columns + (m % columns) * rows + r] = value
+
+
+@pytest.mark.parametrize("arch", (75, 86, 90))
+@pytest.mark.parametrize("rows_of_batch", (1, 9, 32, 40, 130))
+def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_batch: int) -> None:
+    rng = np.random.default_rng()
+    form = INT8 if rows_of_batch <= 32 else F16
+    processors = int(rng.integers(1, 20))
+    shapes = ((12, (64, 32), 7), (14, (48,), 7), (8, (200,), 3))
+    launches, start = [], 0
+    for type_id, heights, superblocks in shapes:
+        weights = tuple(Weight(0, h, 256 * superblocks, type_id, 0) for h in heights)
+        launches.append(Launch(weights, start))
+        start += sum(heights)
+    buffer = Buffer(start, launches=tuple(launches))
+    buffer.sizes = sizes(buffer, 192, arch, processors)
+    memory = np.full(sum(buffer.sizes.values()) // 4, np.nan, np.float32)
+    buffer.address = memory.ctypes.data
+    p = Pass(rows_of_batch, form, 1, 1)
+    values = rng.integers(1, 1000, (rows_of_batch, start, 7)).astype(np.float32)
+    total = np.empty((rows_of_batch, start), np.float32)
+
+    def piece(name: str) -> np.ndarray:
+        begin = (buffer.at(name) - buffer.address) // 4
+        return memory[begin : begin + buffer.sizes[name] // 4]
+
+    y = piece("y")[: rows_of_batch * start].reshape(rows_of_batch, start)
+    for i, launch in enumerate(launches):
+        depth = launch.weights[0].superblocks
+        span = slice(launch.start, launch.start + launch.rows)
+        total[:, span] = values[:, span, :depth].sum(axis=2)
+        compute(buffer, launch, i, p, arch, processors, y, piece(f"parts{i}"), values[:, :, :depth])
+    product = product_of(buffer, p, arch, processors)
+    first, others, step = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    for m in range(rows_of_batch):
+        for row in range(0, start, 3):
+            n = reader.addends(
+                ctypes.byref(product),
+                m,
+                row,
+                ctypes.byref(first),
+                ctypes.byref(others),
+                ctypes.byref(step),
+            )
+            at = [first.value] + [others.value + 4 * i * step.value for i in range(1, n)]
+            got = sum(memory[(address - buffer.address) // 4] for address in at)
+            assert got == total[m, row], (m, row, n)
+
+
+def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
+    weights = (Weight(0, 4096, 4096, 12, 0), Weight(0, 1024, 4096, 12, 0))
+    for arch in variants.ARCHITECTURES:
+        plans = {
+            split(
+                variants.matmul(12, INT8, groups_of(m, INT8), arch),
+                weights,
+                Pass(m, INT8, 1, 1),
+                132,
+            )
+            for m in (1, 8, 9, 16, 17, 32)
+        }
+        assert len(plans) == 1
+
+
+def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:
+    assert bytes_on_card((576,), 1) == 4 * 576
+    assert bytes_on_card((33, 576), 8) == 3 * 3 * 4352
+    assert bytes_on_card((32, 64), 30) == 32 * 64 * 2
+    assert bytes_on_card((32, 64), 20) == 32 * 64 * 2  # IQ4_NL has no packed layout: f16
+
+
+def test_structures_have_the_size_of_the_kernels_ones() -> None:
+    assert ctypes.sizeof(Product) == 8 + 4 + 4 + 3 * 32 + 8 + 4 + 4 + 4 + 4
+
+
+def test_buffers_that_live_at_once_do_not_overlap() -> None:
+    rng = np.random.default_rng()
+    buffers = []
+    for _ in range(40):
+        buffer = Buffer(8, sizes={"32": 256 * int(rng.integers(1, 9))})
+        buffer.first = int(rng.integers(0, 30))
+        buffer.last = buffer.first + int(rng.integers(0, 5))
+        buffers.append(buffer)
+    offsets, total = place(buffers)
+    for i, a in enumerate(buffers):
+        assert offsets[a] + a.sizes["32"] <= total
+        for b in buffers[:i]:
+            alive = a.first <= b.last and b.first <= a.last
+            apart = (
+                offsets[a] + a.sizes["32"] <= offsets[b] or offsets[b] + b.sizes["32"] <= offsets[a]
+            )
+            assert apart or not alive
+    assert total < sum(b.sizes["32"] for b in buffers)
+
+
+class FakeCard:
+    """Card whose memory is an array."""
+
+    def __init__(self) -> None:
+        self.memory = np.full(1 << 16, -7, np.int32)
+
+    def pinned(self, size: int) -> tuple[np.ndarray, None]:
+        return np.zeros(size, np.uint8), None
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(self.memory.ctypes.data + target, source, size)
+
+
+@pytest.mark.parametrize("m", (1, 5, 32, 33, 70))
+def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
+    limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5)
+    card = FakeCard()
+    variables = StepVariables(
+        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, 4
+    )
+    rng = np.random.default_rng()
+    sequence = np.sort(rng.integers(0, 2, m)).astype(np.int32)
+    positions = np.arange(10, 10 + m, dtype=np.int32)
+    tokens = rng.integers(0, 999, m).astype(np.int32)
+    table = rng.integers(0, 20, (2, 4)).astype(np.int32)
+    step = StepInput(tokens, positions, sequence, table, np.array([m - 1], np.int32))
+    rows = m if m > 32 else min(b for b in (1, 8, 32) if b >= m)
+    count = variables.send(step, rows)
+    p = Pass(rows, INT8 if m <= 32 else F16, count, 1)
+
+    def read(array: int, n: int) -> list[int]:
+        at = variables.at(array, p) // 4
+        return card.memory[at : at + n].tolist()
+
+    assert read(TOKENS, rows) == tokens.tolist() + [0] * (rows - m)
+    assert read(POSITIONS, rows) == positions.tolist() + [-1] * (rows - m)
+    assert read(SEQUENCE, rows) == sequence.tolist() + [0] * (rows - m)
+    assert read(WANTED, 1) == [m - 1]
+    assert variables.at(TILES, p) % 16 == 0
+    tiles = np.array(read(TILES, 4 * rows)).reshape(rows, 4)
+    covered = []
+    for first, n, seen, owner in tiles[:count]:
+        assert 1 <= n <= 4 and set(sequence[first : first + n]) == {owner}
+        assert seen == positions[first : first + n].max() + 1
+        covered += range(first, first + n)
+    assert covered == list(range(m)) and not tiles[count:].any()
+    at = variables.page_table // 4
+    assert card.memory[at : at + 10].reshape(2, 5)[:, :4].tolist() == table.tolist()
