@@ -354,14 +354,16 @@ class Engine:
             raise BadRequest("The engine is closed.")
 
     def _memory_parts(self) -> tuple[MemoryPart, ...]:
-        """Owners of this PC's memory; they sum to all of it."""
+        """Owners of the memory of the model's device; they sum to all of it."""
         model = self._model
-        cpu = devices.cpu()
+        device = devices.cpu()
+        if model is not None and model.plan.device != device.id:
+            device = next((d for d in devices.gpus()[0] if d.id == model.plan.device), device)
         owned = model.ops.memory() if model else {}
         titles = {"model": "Model", "kv": "Conversation", "work": "Work space"}
         parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]
-        free = cpu.memory_free
-        other = max(0, cpu.memory_total - free - sum(p.bytes for p in parts))
+        free = device.memory_free
+        other = max(0, device.memory_total - free - sum(p.bytes for p in parts))
         return (
             MemoryPart("other", "Other programs", other),
             *parts,

@@ -21,6 +21,7 @@ from engine.library import refuse_unless_chat_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
+from engine.paths import cache_dir
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.state import StateSlots
@@ -94,7 +95,7 @@ def load_model(
                 " the file is put together from parts that do not fit."
             )
         template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
-        ops = _make_ops(plan)
+        ops = _make_ops(plan, on_progress)
         try:
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
             limits = Limits(
@@ -136,7 +137,15 @@ def _scheduler(plan: Plan) -> Scheduler:
     return Scheduler(pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states)
 
 
-def _make_ops(plan: Plan) -> Ops:
+def _make_ops(plan: Plan, on_progress: OnProgress | None) -> Ops:
+    if plan.device != "cpu":
+        from engine.ops.cuda import CudaOps
+
+        def compiling(done: int, total: int) -> None:
+            if on_progress is not None:
+                on_progress(LoadProgress("preparing", done, total))
+
+        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)
     from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
 
     return CpuOps(plan.threads, plan.precision)

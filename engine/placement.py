@@ -10,6 +10,7 @@ from engine.config import EngineConfig, Plan, Precision
 from engine.devices import Device
 from engine.errors import BadRequest, OutOfMemory
 from engine.gguf import HeaderSummary
+from engine.ops.cuda_device import bytes_on_card
 from engine.types import MemoryPart
 
 PAGE_TOKENS = 64
@@ -47,8 +48,9 @@ class Footprint:
     state: int = 0
 
     @classmethod
-    def of(cls, header: HeaderSummary) -> Footprint:
-        """Read it from a header; never raises, whatever the file holds."""
+    def of(cls, header: HeaderSummary, on_card: bool = False) -> Footprint:
+        """Read it from a header, as the processor or a graphics card keeps it; never raises, whatever the
+        file holds."""
         arch, meta = header.architecture, header.meta
         layers = _number(meta, f"{arch}.block_count")
         embd = _number(meta, f"{arch}.embedding_length")
@@ -70,7 +72,9 @@ class Footprint:
         weights = loose = 0
         for info in header.infos.values():
             n_blocks = info.n_bytes // info.type.bytes
-            if len(info.shape) == 1:
+            if on_card:
+                weights += bytes_on_card(info.shape, info.type.id)
+            elif len(info.shape) == 1:
                 weights += 4 * info.shape[0]
             elif info.type.name in _KEPT:
                 weights += _KEPT[info.type.name] * n_blocks
@@ -91,9 +95,9 @@ class Footprint:
         """Bytes of the weights."""
         return self.weights + self.loose * _float_bytes(config)
 
-    def page(self, config: EngineConfig) -> int:
-        """Bytes of one page of keys and values, all layers."""
-        return self.kv_values * PAGE_TOKENS * _float_bytes(config)
+    def page(self, config: EngineConfig, on_card: bool = False) -> int:
+        """Bytes of one page of keys and values, all layers; a card always keeps f16."""
+        return self.kv_values * PAGE_TOKENS * (2 if on_card else _float_bytes(config))
 
     def slots(self, config: EngineConfig) -> int:
         """Recurrent states: one for each sequence at once, the others remember prefixes."""
@@ -179,11 +183,8 @@ def resolve(
     that is not there.
     """
     device = _device(config, devices)
-    if device.kind != "cpu":
-        raise BadRequest(
-            f"Device: found {device.id}; this version computes on the processor only. Choose cpu."
-        )
-    sizing = _Sizing(Footprint.of(model_file), config, device, leaving)
+    footprint = Footprint.of(model_file, on_card=device.kind != "cpu")
+    sizing = _Sizing(footprint, config, device, leaving)
     sizing.refuse_impossible(model_file.name)
     return Plan(
         path=model_file.path,
@@ -219,7 +220,7 @@ class _Sizing:
         self.other = device.memory_total - free
         self.reserve = min(free, device.memory_total // 20, _MOST_RESERVE)
         self.available = free - self.reserve
-        self.page = footprint.page(config)
+        self.page = footprint.page(config, on_card=device.kind != "cpu")
         self.weights, self.work = footprint.model(config), footprint.work(config)
         self.max_ctx = self._context()
         self.n_pages = self._pages()
@@ -244,13 +245,15 @@ class _Sizing:
         return one + max(0, min(more, left // self.page))
 
     def refuse_impossible(self, name: str) -> None:
-        """Raise `OutOfMemory` if not even an empty device holds it."""
+        """Raise `OutOfMemory` if the device cannot hold it: a processor's other programs may give way, a
+        card's memory is what is free."""
         one = -(-self.max_ctx // PAGE_TOKENS) * self.page
         need = self.weights + self.work + one
-        total = self.device.memory_total
+        total = self.device.memory_total if self.device.kind == "cpu" else self.available
         if need <= total:
             return
-        room = total - self.reserve - self.weights - self.work
+        reserve = self.reserve if self.device.kind == "cpu" else 0
+        room = total - reserve - self.weights - self.work
         most = room // self.page * PAGE_TOKENS if self.page else 0
         cure = (
             f"Choose a context of at most {most:,} tokens"
@@ -260,8 +263,9 @@ class _Sizing:
         raise OutOfMemory(
             f"{name} with a context of {self.max_ctx:,} tokens needs {size_text(need)} "
             f"(weights {size_text(self.weights)}, context {size_text(one)}, work space "
-            f"{size_text(self.work)}); {self.device.name} has {size_text(total)}, of which "
-            f"{size_text(self.device.memory_free)} are free. {cure}."
+            f"{size_text(self.work)}); {self.device.name} has "
+            f"{size_text(self.device.memory_total)}, of which {size_text(self.device.memory_free)} "
+            f"are free. {cure}."
         )
 
     def notes(self) -> tuple[str, ...]:

@@ -262,12 +262,12 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
     if model == "llama":
         encoder: _Encoder = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
-        encoder = _spaced_merges(meta, tokens, types)
+        encoder = _spaced_merges(meta, tokens, types, warnings)
     else:
         rule = _rule(meta, warnings)
         add_bos = rule.add_bos
         byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
-        encoder = _byte_level(meta, tokens, types, rule)
+        encoder = _byte_level(meta, tokens, types, rule, warnings)
     # Some of Gemma 4's files wrongly say false.
     add_bos = meta_bool(meta, _KEY + "add_bos_token", add_bos) or model == "gemma4"
     return Tokenizer(
@@ -339,20 +339,32 @@ def _byte_alphabet() -> list[str]:
     return [chr(b if b in printable else next(others)) for b in range(256)]
 
 
-def _byte_pairs(meta: Mapping[str, Any], tokens: list[str], **options: Any) -> tokenizers.Tokenizer:
-    """The library's tokenizer with the file's vocabulary and merges."""
+def _byte_pairs(
+    meta: Mapping[str, Any], tokens: list[str], warnings: list[str], **options: Any
+) -> tokenizers.Tokenizer:
+    """The library's tokenizer with the file's vocabulary and merges.
+
+    A merge of pieces that are no tokens, or that makes none, is left out with a warning: it can lead to no
+    token, and the library panics at it.
+    """
     vocab = {text: token for token, text in enumerate(tokens)}
     texts = meta_array(meta, _KEY + "merges", str)
     merges = [*map(_cut, texts)]
-    # The library panics at a merge that makes no token.
     named = itertools.chain(itertools.chain.from_iterable(merges), map("".join, merges))
     if not all(map(vocab.__contains__, named)):
-        text = next(
+        if (
+            half := next((t for t, m in zip(texts, merges, strict=True) if not m[1]), None)
+        ) is not None:
+            raise _faulty(f"{_KEY}merges holds {half[:80]!r}, expected two tokens")
+        good = [m for m in merges if {*m, "".join(m)} <= vocab.keys()]
+        bad = next(
             t for t, m in zip(texts, merges, strict=True) if not {*m, "".join(m)} <= vocab.keys()
         )
-        raise _faulty(
-            f"{_KEY}merges holds {text[:80]!r}, expected two tokens whose joint is a token"
+        warnings.append(
+            f"{len(merges) - len(good):,} of {len(merges):,} merges name no tokens and are left out,"
+            f" the first is {bad[:80]!r}; text may be cut in other places than the model expects."
         )
+        merges = good
     return tokenizers.Tokenizer(models.BPE(vocab, merges, **options))
 
 
@@ -372,9 +384,9 @@ def _visible(tokens: list[str], types: list[int]) -> dict[str, int]:
 
 
 def _byte_level(
-    meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule
+    meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule, warnings: list[str]
 ) -> _Encoder:
-    engine = _byte_pairs(meta, tokens, ignore_merges=rule.whole_words)
+    engine = _byte_pairs(meta, tokens, warnings, ignore_merges=rule.whole_words)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
         + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
@@ -387,11 +399,13 @@ def _byte_level(
     return lambda text, first: visible.encode(text, merge)
 
 
-def _spaced_merges(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
+def _spaced_merges(
+    meta: Mapping[str, Any], tokens: list[str], types: list[int], warnings: list[str]
+) -> _Encoder:
     """Merges on plain text whose spaces are written as `SPACE`, line by line, with byte fallback."""
     unknown = _special_id(meta, "unknown_token_id", len(tokens))
     engine = _byte_pairs(
-        meta, tokens, byte_fallback=True, fuse_unk=True,
+        meta, tokens, warnings, byte_fallback=True, fuse_unk=True,
         unk_token=None if unknown is None else tokens[unknown],
     )  # fmt: skip
     visible = Markers(_visible(tokens, types))

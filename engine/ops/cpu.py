@@ -28,8 +28,9 @@ from engine.ops.cpu_weights import Weight, pack, padded
 from kernels.cpu import products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
-from kernels.cpu.formats import DENSE, FORMATS, PANEL
+from kernels.cpu.formats import FORMATS
 from kernels.cpu.layout import GATED_ROWS, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
+from kernels.cpu.panels import DENSE, PANEL
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
 from kernels.cpu.runtime import Arena, Runtime, aligned, cache_folder
 

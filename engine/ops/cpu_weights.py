@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from engine import quants
 from engine.errors import OutOfMemory
 from engine.gguf import Tensor
-from kernels.cpu.formats import DENSE, FORMATS, PANEL, Interleave, pack_dense
+from kernels.cpu.formats import FORMATS
+from kernels.cpu.panels import DENSE, PANEL, Interleave, pack_dense
 from kernels.cpu.runtime import Arena
 
 _STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}

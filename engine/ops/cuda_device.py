@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -59,7 +60,7 @@ def bytes_on_card(shape: tuple[int, ...], type_id: int) -> int:
     """What a tensor takes there; for a packed matrix rows and columns are rounded up to whole chunks."""
     if len(shape) == 1:
         return 4 * shape[0]
-    rows, columns = shape
+    rows, columns = math.prod(shape[:-1]), shape[-1]
     type_id = stored_as(type_id)
     if type_id in variants.PACKED:
         return -(-rows // TILE) * -(-columns // SUPERBLOCK) * variants.PACKED[type_id]

@@ -1,160 +1,20 @@
-"""How quantised weights lie in memory for the CPU kernels, and how a kernel reads them.
-
-A *panel* is 16 output rows, interleaved so that one 64-byte vector holds four consecutive inputs of every
-row (lane r: row r). Packed fields (nibbles, high bits) keep GGUF's order inside those lanes, so
-repacking only moves bytes. All codes of a panel come first, so that their vectors are aligned:
-
-    codes [block][vector][row 16][4 bytes]      then      scales [block][field][row 16]
-
-The bytes are those of the file; only the 6-bit scales of Q4_K and Q5_K grow to 8 bits (+3 %, +2 %).
-"""
+"""The quantised types of ggml whose products are computed on the packed blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from llvmlite import ir
 
-from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Value, vec
-
-PANEL = 16
-Bytes = NDArray[np.uint8]
+from kernels.cpu.emit import F32, I8, I32, Value, vec
+from kernels.cpu.panels import Bytes, Format, Piece, Reader
 
 
-class Reader:
-    """Reads rows [first, first + lanes) of one block of a panel; offsets are in its codes or scales.
-
-    Large blocks are read in turns: `turn` is the running one, and offsets grow by `each` from turn to turn.
-    """
-
-    def __init__(self, e: Emitter, codes: Value, scales: Value, first: int, turn: Value) -> None:
-        self.e, self._codes, self._scales, self._first = e, codes, scales, first
-        self.turn = turn
-        self.lanes = e.target.lanes
-        self._kept: dict[int, Value] = {}
-
-    def _moved(self, pointer: Value, each: int) -> Value:
-        return self.e.move(pointer, self.e.b.mul(self.turn, I64(each))) if each else pointer
-
-    def words(self, offset: int, each: int = 0) -> Value:
-        """One vector of codes: four bytes of each row, as i32 lanes."""
-        pointer = self._moved(self._codes, each)
-        return self.e.load(vec(I32, self.lanes), pointer, offset + 4 * self._first)
-
-    def halves(self, offset: int) -> Value:
-        """An f16 of each row as f32; read once however often it is asked for."""
-        if offset not in self._kept:
-            bits = self.e.load(vec(I16, self.lanes), self._scales, offset + 2 * self._first)
-            self._kept[offset] = self.e.from_f16(bits)
-        return self._kept[offset]
-
-    def bytes(self, offset: int, each: int, signed: bool = False) -> Value:
-        """A byte of each row as f32."""
-        b, wide = self.e.b, vec(I32, self.lanes)
-        pointer = self._moved(self._scales, each)
-        raw = self.e.load(vec(I8, self.lanes), pointer, offset + self._first)
-        number = b.sext(raw, wide) if signed else b.zext(raw, wide)
-        return b.sitofp(number, vec(F32, self.lanes))
-
-    def field(self, words: Value, shift: int, mask: int, left: int = 0) -> Value:
-        """Bits `mask` (repeated in each byte) of words >> shift, moved left by `left`."""
-        b, kind = self.e.b, words.type
-        move = shift - left
-        if move > 0:
-            words = b.lshr(words, self.e.const(kind, move))
-        elif move < 0:
-            words = b.shl(words, self.e.const(kind, -move))
-        return b.and_(words, self.e.const(kind, (mask << left) * 0x01010101))
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Bytes start .. stop of a file's block: `width` bytes of each row in turn.
-
-    Before that, `change` may rewrite them and `flip` is applied to each bit of a byte.
-    """
-
-    start: int
-    stop: int
-    width: int
-    flip: int = 0
-    change: Callable[[Bytes], Bytes] | None = None
-
-
-class Interleave(Protocol):
-    """Rows (16 panels, blocks, bytes) -> to (panels, blocks, 16 bytes), `width` bytes of each row in turn."""
-
-    def __call__(self, rows: Bytes, width: int, flip: int, to: Bytes, /) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One storage type of ggml in panels.
-
-    `block` weights in `file_bytes` bytes of the file, here `code_bytes` and `scale_bytes` for 16 rows. A
-    weight is scale * (code - 2^offset) + minimum, codes of `bits` bits; offset None means no offset.
-    `group` inputs share a scale. `pieces` of a block make up the codes, then the scales.
-
-    A block is read in turns of `step` times 32 inputs. Within a turn, `codes(reader, s)` are the 8 vectors of
-    inputs 32 s .. 32 s + 31, `scale(reader, g)` and `minimum(reader, g)` the f32 vectors of group g.
-    """
-
-    name: str
-    block: int
-    file_bytes: int
-    code_bytes: int
-    scale_bytes: int
-    bits: int
-    offset: int | None
-    group: int
-    step: int
-    pieces: tuple[Piece, ...]
-    codes: Callable[[Reader, int], list[Value]]
-    scale: Callable[[Reader, int], Value]
-    minimum: Callable[[Reader, int], Value] | None = None
-
-    def panel_bytes(self, n_blocks: int) -> int:
-        """Bytes of a panel, so that the next one is aligned too."""
-        return -(-n_blocks * (self.code_bytes + self.scale_bytes) // 64) * 64
-
-    def pack(self, raw: Bytes, out: Bytes, interleave: Interleave) -> None:
-        """File rows uint8 (N, row bytes) -> panels uint8 (ceil(N / 16), panel bytes)."""
-        n, row = raw.shape
-        blocks = row // self.file_bytes
-        if n % PANEL:
-            whole = n // PANEL * PANEL
-            last = np.zeros((PANEL, row), np.uint8)
-            last[: n - whole] = raw[whole:]
-            self.pack(last, out[whole // PANEL :], interleave)
-            raw, out = raw[:whole], out[: whole // PANEL]
-        if not len(raw):
-            return
-        n_codes = blocks * self.code_bytes
-        codes = out[:, :n_codes].reshape(len(out), blocks, -1)
-        scales = out[:, n_codes : n_codes + blocks * self.scale_bytes].reshape(len(out), blocks, -1)
-        step = max(1, (1 << 22) // (PANEL * row)) * PANEL
-        for at in range(0, len(raw), step):
-            part = raw[at : at + step].reshape(-1, blocks, self.file_bytes)
-            panels = slice(at // PANEL, (at + len(part)) // PANEL)
-            filled = 0
-            for piece in self.pieces:
-                to = codes if filled < self.code_bytes else scales
-                start = filled if filled < self.code_bytes else filled - self.code_bytes
-                source = part[..., piece.start : piece.stop]
-                if piece.change is not None:
-                    source = np.ascontiguousarray(piece.change(source))
-                size = PANEL * source.shape[-1]
-                interleave(source, piece.width, piece.flip, to[panels, :, start : start + size])
-                filled += size
-
-
-def _nibbles(r: Reader, at: int) -> list[Value]:
+def _nibbles(r: Reader, at: int, each: int = 0) -> list[Value]:
     """16 bytes whose low nibbles are inputs 0..15 and high nibbles 16..31."""
-    words = [r.words(at + 64 * g) for g in range(4)]
+    words = [r.words(at + 64 * g, each) for g in range(4)]
     return [r.field(w, 0, 15) for w in words] + [r.field(w, 4, 15) for w in words]
 
 
@@ -223,6 +83,88 @@ def _q6_k_scale(r: Reader, g: int) -> Value:
     return r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, each=128, signed=True))
 
 
+def _looked_up(table: Sequence[int]) -> Callable[[Reader, list[Value]], list[Value]]:
+    """Nibbles -> the numbers of a table of 16 int8, plus 128."""
+
+    def look_up(r: Reader, nibbles: list[Value]) -> list[Value]:
+        e, kind, small = r.e, nibbles[0].type, vec(I8, 4 * r.lanes)
+        wanted = [number + 128 for number in table]
+        name = {16: "llvm.x86.avx512.pshuf.b.512", 8: "llvm.x86.avx2.pshuf.b"}[r.lanes]
+        if e.target.dot != "plain":
+            lut = ir.Constant(small, wanted * (r.lanes // 4))
+            found = [e.call(name, small, lut, e.b.bitcast(n, small)) for n in nibbles]
+            return [e.b.bitcast(f, kind) for f in found]
+        out = []
+        for nibble in nibbles:
+            index, found = e.b.bitcast(nibble, small), e.const(small, wanted[0])
+            for i in range(1, 16):
+                here = e.b.icmp_unsigned("==", index, e.const(small, i))
+                found = e.b.select(here, e.const(small, wanted[i]), found)
+            out.append(e.b.bitcast(found, kind))
+        return out
+
+    return look_up
+
+
+_iq4 = _looked_up((-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113))
+_e2m1_twice = _looked_up((0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12))
+
+
+def _iq4_xs_scales(part: Bytes) -> Bytes:
+    """The 2 + 4 bytes of 6-bit scales -> 8 of int8."""
+    high = part[..., :2].copy().view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & 3
+    low = np.stack([part[..., 2:] & 15, part[..., 2:] >> 4], axis=-1).reshape(high.shape)
+    return (low | high.astype(np.uint8) << 4) - np.uint8(32)
+
+
+def _half_power(r: Reader, g: int) -> Value:
+    """An exponent byte e -> 2^(e - 128)."""
+    b, e, kind = r.e.b, r.e, vec(I32, r.lanes)
+    power = r.bytes_as_int(0, 0)
+    tiny = b.shl(e.const(kind, 0x200000), power)
+    normal = b.shl(b.sub(power, e.const(kind, 1)), e.const(kind, 23))
+    small = b.icmp_unsigned("<", power, e.const(kind, 2))
+    return b.bitcast(b.select(small, tiny, normal), vec(F32, r.lanes))
+
+
+def _q2_k_codes(r: Reader, s: int) -> list[Value]:
+    return [r.field(r.words(64 * g, each=512), 2 * s, 3) for g in range(8)]
+
+
+def _q2_k_scale(r: Reader, g: int) -> Value:
+    return r.e.b.fmul(r.halves(0), r.bytes(64 + 16 * g, each=128))
+
+
+def _q2_k_minimum(r: Reader, g: int) -> Value:
+    return r.e.b.fneg(r.e.b.fmul(r.halves(32), r.bytes(320 + 16 * g, each=128)))
+
+
+def _q2_k_scales(part: Bytes) -> Bytes:
+    """16 bytes of scale and minimum nibbles -> 16 scales, 16 minima."""
+    return np.concatenate([part & 15, part >> 4], axis=-1)
+
+
+def _q3_k_codes(r: Reader, s: int) -> list[Value]:
+    """Bit i of byte l of the high bits belongs to input 32 i + l."""
+    b, kind = r.e.b, vec(I32, r.lanes)
+    shifts = r.e.splat(b.add(b.shl(b.trunc(r.turn, I32), I32(2)), I32(s)), r.lanes)
+    four = r.e.const(kind, 0x04040404)
+    high = [b.lshr(r.words(1024 + 64 * g), shifts) for g in range(8)]
+    moved = [b.and_(b.shl(h, r.e.const(kind, 2)), four) for h in high]
+    return [b.or_(low, bit) for low, bit in zip(_q2_k_codes(r, s), moved, strict=True)]
+
+
+def _q3_k_scale(r: Reader, g: int) -> Value:
+    return r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, each=128, signed=True))
+
+
+def _q3_k_scales(part: Bytes) -> Bytes:
+    """12 bytes of 6-bit scales -> 16 of int8."""
+    low = np.concatenate([part[..., :8] & 15, part[..., :8] >> 4], axis=-1)
+    high = np.concatenate([part[..., 8:] >> shift & 3 for shift in (0, 2, 4, 6)], axis=-1)
+    return (low | high << 4) - np.uint8(32)
+
+
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         f.name: f
@@ -266,22 +208,32 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 _q6_k_codes,
                 _q6_k_scale,
             ),
+            Format(
+                "Q2_K", 256, 84, 1024, 576, 2, None, 16, 4,
+                (Piece(16, 80, 4), Piece(80, 84, 2), Piece(0, 16, 1, change=_q2_k_scales)),
+                _q2_k_codes, _q2_k_scale, _q2_k_minimum,
+            ),
+            Format(
+                "Q3_K", 256, 110, 1536, 288, 3, 2, 16, 4,
+                (Piece(32, 96, 4), Piece(0, 32, 4), Piece(108, 110, 2),
+                 Piece(96, 108, 1, change=_q3_k_scales)),
+                _q3_k_codes, _q3_k_scale,
+            ),
+            Format(
+                "IQ4_NL", 32, 18, 256, 32, 8, 7, 32, 1, (Piece(2, 18, 4), Piece(0, 2, 2)),
+                lambda r, s: _iq4(r, _nibbles(r, 0)), lambda r, g: r.halves(0),
+            ),
+            Format(
+                "IQ4_XS", 256, 136, 2048, 160, 8, 7, 32, 2,
+                (Piece(8, 136, 4), Piece(0, 2, 2), Piece(2, 8, 1, change=_iq4_xs_scales)),
+                lambda r, s: _iq4(r, _nibbles(r, 256 * s, each=512)),
+                lambda r, g: r.e.b.fmul(r.halves(0), r.bytes(32 + 16 * g, each=32, signed=True)),
+            ),
+            Format(
+                "MXFP4", 32, 17, 256, 16, 8, 7, 32, 1, (Piece(1, 17, 4), Piece(0, 1, 1)),
+                lambda r, s: _e2m1_twice(r, _nibbles(r, 0)), _half_power,
+            ),
         )
     }
 )  # fmt: skip
 """The types whose products are computed on the packed blocks."""
-
-DENSE: Mapping[str, int] = MappingProxyType({"F32": 4, "F16": 2, "BF16": 2})
-"""Unquantised types and the bytes of a weight; their panels are [input][row 16]."""
-
-
-def pack_dense(values: NDArray[Any], out: Bytes, interleave: Interleave) -> None:
-    """(N, K) of one of the dense types (bf16 as uint16) -> panels uint8 (ceil(N / 16), K * 16 * size)."""
-    n, k = values.shape
-    whole, size = n // PANEL, values.itemsize
-    rows = values[: whole * PANEL].view(np.uint8).reshape(whole * PANEL, 1, k * size)
-    interleave(rows, size, 0, out[:whole].reshape(whole, 1, out.shape[1]))
-    if n % PANEL:
-        last = out[whole].view(values.dtype).reshape(k, PANEL)
-        last[:] = 0
-        last[:, : n % PANEL] = values[whole * PANEL :].T

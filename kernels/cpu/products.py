@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Loop, Target, Value, vec
-from kernels.cpu.formats import DENSE, PANEL, Format, Reader
+from kernels.cpu.panels import DENSE, PANEL, Format, Reader
 
 CODED_BLOCK = 48
 _STREAMED_ROWS = 4
@@ -125,10 +125,17 @@ def _add_sub(
         for m, x in enumerate(xs):
             both = b.fmul(scale, e.splat(e.load(F32, x, at + _SCALE), lanes))
             sums[m] = e.fma(b.sitofp(dots[m], floats), both, sums[m])
-    if fmt.minimum is not None:
+    if fmt.minimum is not None and fmt.group == 32:
         minimum = fmt.minimum(r, s)
         for m, x in enumerate(xs):
             sums[m] = e.fma(minimum, e.splat(e.load(F32, x, at + _SCALED_SUM), lanes), sums[m])
+    elif fmt.minimum is not None:
+        for part in range(2):
+            minus = b.fneg(fmt.minimum(r, 2 * s + part))
+            for m, x in enumerate(xs):
+                total = b.sitofp(e.load(I32, x, at + _MINUS_SUMS + 4 * part), F32)
+                scaled = b.fmul(total, e.load(F32, x, at + _SCALE))
+                sums[m] = e.fma(minus, e.splat(scaled, lanes), sums[m])
     return sums
 
 
@@ -242,15 +249,16 @@ def _dequantised(e: Emitter, fmt: Format, r: Reader, s: int) -> list[Value]:
     """The f32 weights of inputs 32 s .. 32 s + 31, equal to GGUF's definition bit for bit."""
     b, ints, floats = e.b, vec(I32, r.lanes), vec(F32, r.lanes)
     codes = fmt.codes(r, s)
-    minimum = fmt.minimum(r, s) if fmt.minimum is not None else None
-    scales = [fmt.scale(r, s * (32 // fmt.group) + i) for i in range(32 // fmt.group)]
+    groups = [s * (32 // fmt.group) + i for i in range(32 // fmt.group)]
+    minima = [fmt.minimum(r, g) for g in groups] if fmt.minimum is not None else None
+    scales = [fmt.scale(r, g) for g in groups]
     out = []
     for k in range(32):
         code = b.and_(b.lshr(codes[k // 4], e.const(ints, 8 * (k % 4))), e.const(ints, 255))
         if fmt.offset is not None:
             code = b.sub(code, e.const(ints, 1 << fmt.offset))
         weight = b.fmul(scales[k // fmt.group], b.sitofp(code, floats))
-        out.append(weight if minimum is None else b.fadd(weight, minimum))
+        out.append(weight if minima is None else b.fadd(weight, minima[k // fmt.group]))
     return out
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from kernels.cpu.emit import F16, F32, I8, I32, I64, Emitter, Target, Value, vec
-from kernels.cpu.formats import PANEL
+from kernels.cpu.panels import PANEL
 from kernels.cpu.products import CODED_BLOCK
 
 PAGE = 64

@@ -15,8 +15,9 @@ import numpy as np
 from engine.config import Precision
 from engine.ops.base import Limits, Shape, StepInput
 from engine.ops.cpu import CpuOps
-from kernels.cpu.formats import DENSE, FORMATS
+from kernels.cpu.formats import FORMATS
 from kernels.cpu.layout import Op
+from kernels.cpu.panels import DENSE
 from tests.kernels.cpu.helpers import floats, tensor
 
 ROWS = (1, 2, 4, 8, 32, 128, 512)

@@ -369,6 +369,12 @@ def test_metrics_count_what_happened(own_engine: Engine) -> None:
     assert kinds["model"] > 0 and kinds["kv"] > 0 and kinds["free"] > 0
 
 
+def test_a_card_that_is_not_there_is_said_at_load(own_engine: Engine) -> None:
+    with pytest.raises(BadRequest, match="cuda:0"):
+        own_engine.load(model_path("llama"), EngineConfig(device="cuda:0"))
+    assert generate(own_engine, ids(4)).tokens
+
+
 def test_close_while_generating_ends_the_answer(own_engine: Engine) -> None:
     listener = Listener()
     sampling = SamplingParams(temperature=0, ignore_eos=True)

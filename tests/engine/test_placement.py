@@ -153,7 +153,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanOf:
     path.write_bytes(model(name="Big"))
 
     def resolved(footprint: Footprint, config: EngineConfig, device: Device) -> Plan:
-        monkeypatch.setattr(Footprint, "of", classmethod(lambda cls, header: footprint))
+        monkeypatch.setattr(Footprint, "of", classmethod(lambda cls, header, on_card: footprint))
         return resolve(config, read_header(path), [device])
 
     return resolved
@@ -228,10 +228,23 @@ def test_the_pool_takes_no_more_than_there_is(plan: PlanOf) -> None:
         )
 
 
-def test_cards_are_refused_until_there_are_kernels_for_them(plan: PlanOf) -> None:
+def test_a_card_must_have_the_memory_free(plan: PlanOf) -> None:
+    config = EngineConfig(device="cuda:0")
     card = Device("cuda:0", "cuda", "RTX", 24 * GIB, 20 * GIB)
-    with pytest.raises(BadRequest, match=r"cuda:0.*Choose cpu"):
-        plan(eight_billion(), EngineConfig(device="cuda:0"), card)
+    assert plan(eight_billion(), config, card).device == "cuda:0"
+    busy = Device("cuda:0", "cuda", "RTX", 24 * GIB, 4 * GIB)
+    with pytest.raises(OutOfMemory, match=r"RTX has 24.0 GB, of which 4.0 GB are free"):
+        plan(eight_billion(), config, busy)
+
+
+def test_a_card_keeps_whole_chunks_of_packed_matrices_and_f16_pages(fixtures: Path) -> None:
+    header = read_header(fixtures / "llama.gguf")
+    on_card, on_cpu = Footprint.of(header, on_card=True), Footprint.of(header)
+    assert on_card.weights == sum(
+        4 * i.shape[0] if len(i.shape) == 1 else i.n_bytes for i in header.infos.values()
+    )
+    exact = EngineConfig(precision=Precision.EXACT)
+    assert 2 * on_card.page(exact, on_card=True) == on_cpu.page(exact)
 
 
 def test_a_real_file_is_planned(fixtures: Path) -> None:

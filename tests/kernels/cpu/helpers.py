@@ -20,7 +20,8 @@ F32 = NDArray[np.float32]
 NUMBERS = {"F32": "<f4", "F16": "<f2"}
 SCALES = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q4_K": (0, 2),
-    "Q5_K": (0, 2), "Q6_K": (208,), "Q3_K": (108,), "IQ4_NL": (0,),
+    "Q5_K": (0, 2), "Q6_K": (208,), "Q2_K": (80, 82), "Q3_K": (108,), "IQ4_NL": (0,),
+    "IQ4_XS": (0,), "MXFP4": (), "IQ3_S": (0,), "TQ2_0": (64,),
 }  # fmt: skip
 """Where the f16 scales of a block are; all other bits may be anything."""
 
@@ -46,6 +47,8 @@ def tensor(kind: str, shape: tuple[int, ...], seed: int = 0) -> Tensor:
         for at in SCALES[kind]:
             scale = rng.uniform(0.2, 1.0, blocks.shape[:-1]) * size / 64
             blocks[..., at : at + 2] = scale.astype(np.float16)[..., None].view(np.uint8)
+        if kind == "MXFP4":
+            blocks[..., 0] = rng.integers(118, 122, blocks.shape[:-1])
         data = blocks.reshape(*shape[:-1], -1)
     return Tensor("t", shape, form, data)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine import quants
 from engine.config import Precision
-from kernels.cpu.formats import DENSE, FORMATS
+from kernels.cpu.formats import FORMATS
+from kernels.cpu.panels import DENSE
 from tests.kernels.cpu.helpers import F32, VARIANTS, floats, make, rows, tensor
 from tests.reference.coded import coded
 
-KINDS = [*FORMATS, *DENSE, "Q3_K", "IQ4_NL"]
+KINDS = [*FORMATS, *DENSE, "IQ3_S", "TQ2_0"]
 SIZES = (1, 2, 3, 7, 8, 13, 70)
 
 
@@ -26,7 +28,7 @@ def table(k: int, outliers: bool = True) -> F32:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("precision", list(Precision))
 def test_linear_and_head_equal_the_reference(kind: str, precision: Precision) -> None:
-    k = 512 if (kind in FORMATS and FORMATS[kind].block == 256) or kind == "Q3_K" else 96
+    k = 512 if quants.by_name(kind).block == 256 else 96
     x = table(k)
     weights = [tensor(kind, (n, k), seed=n) for n in (41, 16, 3)]
 
@@ -54,7 +56,7 @@ def test_linear_and_head_equal_the_reference(kind: str, precision: Precision) ->
     ops.close()
 
 
-@pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q8_0", "Q4_K", "Q6_K", "F16"])
+@pytest.mark.parametrize("kind", ["Q4_1", "Q5_0", "Q8_0", "Q2_K", "Q5_K", "Q6_K", "IQ4_XS", "F16"])
 @pytest.mark.parametrize("precision", list(Precision))
 def test_all_instruction_sets_give_the_same_bits(kind: str, precision: Precision) -> None:
     x, weight = table(512), tensor(kind, (33, 512))
