@@ -208,7 +208,7 @@ class NumpyOps:
         heads = (c * sigmoid(c)).reshape(-1, d.head_dim)
         q, k, v = np.split(heads, [d.n_k_heads, 2 * d.n_k_heads])
         q, k = (x / np.sqrt((x * x).sum(axis=1, keepdims=True) + eps) for x in (q, k))
-        decay = np.exp(a * np.log1p(np.exp(alpha + dt_bias)))
+        decay = np.exp(a * np.logaddexp(np.float32(0), alpha + dt_bias))
         o = np.empty((d.n_v_heads, d.head_dim), np.float32)
         for j in range(d.n_v_heads):
             kj, qj = k[j % d.n_k_heads], q[j % d.n_k_heads] / np.float32(np.sqrt(d.head_dim))
