@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -52,7 +53,8 @@ class Footprint:
         """Read it from a header, as the processor or a graphics card keeps it; never raises, whatever the
         file holds."""
         arch, meta = header.architecture, header.meta
-        layers = _number(meta, f"{arch}.block_count")
+        blocks = _number(meta, f"{arch}.block_count")
+        layers = max(0, blocks - _number(meta, f"{arch}.nextn_predict_layers"))
         embd = _number(meta, f"{arch}.embedding_length")
         heads = _largest(meta, f"{arch}.attention.head_count")
         key = _number(meta, f"{arch}.attention.key_length") or (embd // heads if heads else 0)
@@ -61,17 +63,21 @@ class Footprint:
         if isinstance(kv_heads, list):
             all_kv_heads = sum(n for n in kv_heads if type(n) is int and 0 < n < 1 << 40)
         else:
-            # Hybrid models keep keys and values in every n-th layer only.
-            interval = max(1, _number(meta, f"{arch}.full_attention_interval"))
             kv_heads = _number(meta, f"{arch}.attention.head_count_kv") or heads
-            all_kv_heads = layers // interval * kv_heads
+            all_kv_heads = _attention_layers(header, layers) * kv_heads
         ff = _largest(meta, f"{arch}.feed_forward_length") or _number(
             meta, f"{arch}.expert_feed_forward_length"
         )
         words = meta.get("tokenizer.ggml.tokens")
         weights = loose = 0
-        for info in header.infos.values():
-            n_blocks = info.n_bytes // info.type.bytes
+        # The blocks after the layers draft tokens and are not loaded.
+        drafting = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
+        for name, info in header.infos.items():
+            if name.startswith(drafting):
+                continue
+            # The processor keeps rows by sixteen.
+            rows = max(1, math.prod(info.shape[:-1]))
+            n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
             if on_card:
                 weights += bytes_on_card(info.shape, info.type.id)
             elif len(info.shape) == 1:
@@ -80,7 +86,7 @@ class Footprint:
                 weights += _KEPT[info.type.name] * n_blocks
             else:
                 loose += info.type.block * n_blocks
-        values = 7 * embd + 5 * heads * key + 3 * ff
+        values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
             weights=weights,
             loose=loose,
@@ -109,6 +115,30 @@ class Footprint:
         logits = config.max_concurrency * self.n_vocab * 4
         states = self.slots(config) * self.state
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
+
+
+def _attention_layers(header: HeaderSummary, layers: int) -> int:
+    """How many of `layers` keep keys and values: in hybrid models only some."""
+    arch, meta = header.architecture, header.meta
+    recurrent = meta.get(f"{arch}.attention.recurrent_layers")
+    if isinstance(recurrent, list):
+        return sum(not r for r in recurrent[:layers])
+    return layers // max(1, _number(meta, f"{arch}.full_attention_interval"))
+
+
+def _more_values(header: HeaderSummary) -> int:
+    """Intermediate values a token of recurrent layers, gated attention and experts."""
+    arch, meta = header.architecture, header.meta
+
+    def number(key: str) -> int:
+        return _number(meta, f"{arch}.{key}")
+
+    more = number("expert_used_count") * number("expert_feed_forward_length")
+    more += number("expert_count")
+    if size := number("ssm.state_size"):
+        more += (2 * number("ssm.group_count") + 3 * number("ssm.time_step_rank")) * size
+        more += _largest(meta, f"{arch}.attention.head_count") * number("attention.key_length")
+    return more
 
 
 def _state_bytes(header: HeaderSummary) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 
 from engine.errors import LoadCancelled, ModelFileError, UnsupportedModel
@@ -29,7 +30,7 @@ def check_tensors(file: ModelFile, specs: Iterable[TensorSpec]) -> list[TensorSp
                 f"The file has no tensor {spec.name}, expected with shape {spec.shape}."
                 " It is damaged or not a whole model; download it again."
             )
-        if tensor.shape != spec.shape:
+        if tensor.shape not in (spec.shape, spec.shape[spec.shape[:1] == (1,) :]):
             raise ModelFileError(
                 f"Tensor {spec.name} has shape {tensor.shape}, expected {spec.shape} from the file's"
                 " metadata."
@@ -63,6 +64,8 @@ def load_weights(
         if cancel is not None and cancel.is_set():
             raise LoadCancelled("The load was stopped.")
         tensor = file.tensors[spec.name]
+        if tensor.shape != spec.shape:  # a matrix of one row, stored as a vector
+            tensor = replace(tensor, shape=spec.shape, data=tensor.data.reshape(1, -1))
         owner, name = root, spec.name.removesuffix(".weight")
         if name.startswith("blk."):
             _, index, name = name.split(".", 2)
