@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog
 
 from engine.config import AppSettings, info_of
 
 if TYPE_CHECKING:
     from app.window import MainWindow
-
-# What the chat page does itself while it has the focus, and how it is asked to from elsewhere.
-ELSEWHERE = {"new": {"new": True}, "pick": {"pick": True}, "search": {"search": True}}
 
 
 def plain(text: str) -> str:
@@ -37,10 +34,10 @@ class Commands(QObject):
         super().__init__(window)
         self._window = window
         self.actions: dict[str, QAction] = {}
-        self._add("new", "Ctrl+N", partial(window.navigate, "chat", **ELSEWHERE["new"]))
+        self._add("new", "Ctrl+N", partial(window.navigate, "chat", new=True))
         self._add("open", "Ctrl+O", self._open)
-        self._add("pick", "Ctrl+L", partial(window.navigate, "chat", **ELSEWHERE["pick"]))
-        self._add("search", "Ctrl+Shift+F", partial(window.navigate, "chat", **ELSEWHERE["search"]))
+        self._add("pick", "Ctrl+L", partial(window.navigate, "chat", pick=True))
+        self._add("search", "Ctrl+Shift+F", partial(window.navigate, "chat", search=True))
         for number, name in enumerate(window.page_names, 1):
             key = "Ctrl+," if name == "settings" else f"Ctrl+{number}"
             self._add(f"page.{name}", key, partial(window.navigate, name))
@@ -55,17 +52,6 @@ class Commands(QObject):
         self._add("keys", "F1", self._keys)
         self._add("quit", "Ctrl+Q", window.close)
         self.retranslate()
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        app.focusChanged.connect(self._on_focus)
-
-    @Slot(QWidget, QWidget)
-    def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
-        """The chat page has the keys of `ELSEWHERE` itself while the focus is in it."""
-        window = self._window
-        inside = window.shown == "chat" and now is not None and window.stack.isAncestorOf(now)
-        for action in ELSEWHERE:
-            self.actions[action].setEnabled(not inside)
 
     def key_of(self, name: str) -> str:
         """An action's keys as the system writes them."""

@@ -108,8 +108,6 @@ class Palette(QFrame):
         """Show it with the focus in the field."""
         self.show()
         self._field.setFocus()
-        # Actions of the page that had the focus have given way to the window's by now.
-        self._fill("")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.KeyPress:
@@ -131,13 +129,10 @@ class Palette(QFrame):
     def _fill(self, text: str) -> None:
         self._list.clear()
         words = text.casefold().split()
-        listed = set()
         for action in self._actions.all():
             name = plain(action.text())
-            # A page may have an action of the window itself while it has the focus.
-            if not name or name in listed or not action.isEnabled():
+            if not name or not action.isEnabled():
                 continue
-            listed.add(name)
             if all(word in name.casefold() for word in words):
                 item = QListWidgetItem(name)
                 item.setData(_ACTION, action)

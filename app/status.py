@@ -200,15 +200,14 @@ class StatusStrip(QFrame):
     def _on_metrics(self, metrics: Metrics) -> None:
         if self._controller.model is None:
             return
-        ours = sum(p.bytes for p in metrics.memory if p.kind in ("model", "draft", "kv", "work"))
-        whole = sum(p.bytes for p in metrics.memory)
-        if whole > ours > 0:
+        if metrics.memory:
+            # As in the live pane: what is in use, other programs included.
+            whole = sum(p.bytes for p in metrics.memory)
+            used = whole - sum(p.bytes for p in metrics.memory if p.kind in ("free", "reserve"))
             both = self.tr("{used} of {total}").format(
-                used=gigabytes(ours, unit=False), total=gigabytes(whole)
+                used=gigabytes(used, unit=False), total=gigabytes(whole)
             )
             self._memory.show_text(self.tr("Memory"), both)
-        elif ours > 0:
-            self._memory.show_text(self.tr("Memory"), gigabytes(ours))
         if metrics.context_max:
             locale = QLocale()
             both = self.tr("{used} of {total}").format(

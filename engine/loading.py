@@ -15,7 +15,13 @@ from engine import cards, placement
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Plan
 from engine.devices import devices
-from engine.errors import BadRequest, LoadCancelled, ModelFileError, OutOfMemory
+from engine.errors import (
+    BadRequest,
+    LoadCancelled,
+    ModelFileError,
+    OutOfMemory,
+    UnsupportedModel,
+)
 from engine.gguf import ModelFile, open_model
 from engine.library import refuse_unless_chat_model
 from engine.models.base import model_of
@@ -95,6 +101,10 @@ def load_model(
                 " the file is put together from parts that do not fit."
             )
         template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
+        if plan.device != "cpu" and cfg.shape.delta is not None:
+            raise UnsupportedModel(
+                f"{file.architecture} runs on the processor only in this version; choose cpu."
+            )
         ops = _make_ops(plan, on_progress)
         try:
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
@@ -145,7 +155,8 @@ def _make_ops(plan: Plan, on_progress: OnProgress | None) -> Ops:
             if on_progress is not None:
                 on_progress(LoadProgress("preparing", done, total))
 
-        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)
+        # Without recurrent layers and experts so far; `load_model` refuses models that have them.
+        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
     from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
 
     return CpuOps(plan.threads, plan.precision)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class ChatKeys(QObject):
-    """Adds the page's actions; they work while the focus is inside the page."""
+    """Adds the page's actions; they work while the focus is inside the page.
+
+    What works from every page (new chat, model picker, search) is the window's.
+    """
 
     def __init__(self, page: ChatPage) -> None:
         super().__init__(page)
         self._page = page
         self.actions: dict[str, QAction] = {}
-        self._add("new", self.tr("New chat"), "Ctrl+N", page.new_chat)
-        self._add("pick", self.tr("Choose a model"), "Ctrl+L", page.header.pick)
-        self._add("search", self.tr("Search all chats"), "Ctrl+Shift+F", page.list.focus_search)
         self._add("find", self.tr("Find in this chat"), "Ctrl+F", page.find_bar.begin)
         self._add("again", self.tr("Answer again"), "Ctrl+R", self._again)
         self._add("copy", self.tr("Copy the last answer"), "Ctrl+Shift+C", self._copy)

@@ -62,7 +62,7 @@ class ChatPage(Page):
         self.list = ChatList(services, self.session)
         self.header = ChatHeader(services)
         self.view = MessageView()
-        self.empty = EmptyChat()
+        self.empty = EmptyChat(self)
         self.composer = Composer()
         self.find_bar = FindBar(self.view)
         self._note: Note | None = None

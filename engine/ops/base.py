@@ -38,6 +38,12 @@ class Rope:
     magnitude: float = 1.0
     factors: NDArray[np.float32] | None = None
 
+    def frequencies(self) -> NDArray[np.float64]:
+        """Radians for each position, of each pair."""
+        exponent = np.arange(0, self.n_rot, 2, dtype=np.float64) / self.n_rot
+        frequency = np.float64(self.base) ** -exponent * self.scale
+        return frequency if self.factors is None else frequency / self.factors
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaShape:

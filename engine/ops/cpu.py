@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.errors import KernelError
 from engine.ops.base import StepInput
-from engine.ops.cpu_attention import AttentionOps, frequencies
+from engine.ops.cpu_attention import AttentionOps
 from engine.ops.cpu_buffers import Buffer
 from engine.ops.cpu_delta import DeltaOps
 from engine.ops.cpu_experts import ExpertOps
@@ -155,7 +155,7 @@ class CpuOps(AttentionOps, DeltaOps, ExpertOps):
         self._want(step.logit_rows)
         for rope, table in self._ropes:
             pairs = rope.n_rot // 2
-            angle = np.multiply.outer(step.positions, frequencies(rope))
+            angle = np.multiply.outer(step.positions, rope.frequencies())
             table[:m, :pairs] = np.cos(angle) * rope.magnitude
             table[:m, pairs:] = np.sin(angle) * rope.magnitude
 

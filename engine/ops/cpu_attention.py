@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.ops.base import Rope
 from engine.ops.cpu_buffers import Buffer
@@ -57,7 +56,7 @@ class AttentionOps(Recorder):
             ],
             np.int64,
         )  # fmt: skip
-        self._held.append(operands)
+        self._operands.append(operands)
         self._emit(Op.PLACE, operands.ctypes.data)
         self._emit(Op.ATTEND, operands.ctypes.data)
         whole = s.head_dim % 32 == 0
@@ -91,10 +90,3 @@ class AttentionOps(Recorder):
         self._held.append(table)
         self._ropes.append((rope, table))
         return table
-
-
-def frequencies(rope: Rope) -> NDArray[np.float64]:
-    """Radians for each position, of each pair."""
-    exponent = np.arange(0, rope.n_rot, 2, dtype=np.float64) / rope.n_rot
-    frequency = np.float64(rope.base) ** -exponent * rope.scale
-    return frequency if rope.factors is None else frequency / rope.factors

@@ -12,12 +12,22 @@ from engine.ops.cpu_weights import padded
 from kernels.cpu.products import CODED_BLOCK
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Area:
     """Memory of one activation in both forms, for all rows that a step may hold."""
 
+    width: int
     floats: NDArray[np.uint8]
     coded: NDArray[np.uint8]
+
+    def trim(self, addresses: NDArray[np.int64]) -> None:
+        """Give back the forms into which none of the sorted `addresses` points."""
+        for form in ("floats", "coded"):
+            memory = getattr(self, form)
+            start = memory.ctypes.data
+            first = np.searchsorted(addresses, start)
+            if first == len(addresses) or addresses[first] >= start + len(memory):
+                setattr(self, form, memory[:0].copy())
 
 
 class Buffer:

@@ -54,7 +54,8 @@ class DeltaOps(Recorder):
             ],
             np.int64,
         )  # fmt: skip
-        self._held += [operands, taps]
+        self._operands.append(operands)
+        self._held.append(taps)
         self._emit(Op.DELTA, operands.ctypes.data)
 
         def floats() -> None:

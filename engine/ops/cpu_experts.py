@@ -57,7 +57,7 @@ class ExpertOps(Recorder):
             ],
             np.int64,
         )  # fmt: skip
-        self._held.append(operands)
+        self._operands.append(operands)
         for op in (Op.ROUTE, Op.GROUP, Op.EXPERTS_UP, Op.EXPERTS_DOWN):
             self._emit(op, operands.ctypes.data)
         return out

@@ -66,6 +66,7 @@ class Recorder:
         self._free: dict[int, list[Area]] = {}
         self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
         self._code: list[list[int]] = []
+        self._operands: list[NDArray[np.int64]] = []
         self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
         self._ropes: list[tuple[Rope, F32]] = []
         self._marks: list[tuple[int, int, Buffer]] = []
@@ -186,6 +187,7 @@ class Recorder:
             # A row for each thread's copy; kernels may read a little past the last row.
             n_rows = max(self._limits.rows, self._threads)
             area = Area(
+                width,
                 aligned(n_rows * 4 * padded(width) + 128),
                 aligned(n_rows * padded(width) // 32 * products.CODED_BLOCK),
             )
@@ -227,11 +229,16 @@ class Recorder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        self._code, self._marks, self._ropes = [], [], []
+        self._code, self._marks, self._ropes, self._operands = [], [], [], []
         yield
         self._program = np.array(
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)
+        # Fused operations leave memory that no instruction refers to.
+        addresses = np.sort(np.concatenate([self._program.ravel(), *self._operands]))
+        for area in self._areas:
+            area.trim(addresses)
+        self._free.clear()
         scratch = aligned(self._scratch_bytes * self._threads)
         counters = aligned(8 * len(self._program))
         self._held += [scratch, counters]

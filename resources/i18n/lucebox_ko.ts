@@ -78,18 +78,6 @@
 <context>
     <name>ChatKeys</name>
     <message>
-        <source>New chat</source>
-        <translation>새 채팅</translation>
-    </message>
-    <message>
-        <source>Choose a model</source>
-        <translation>모델 선택</translation>
-    </message>
-    <message>
-        <source>Search all chats</source>
-        <translation>모든 채팅 검색</translation>
-    </message>
-    <message>
         <source>Find in this chat</source>
         <translation>이 채팅에서 찾기</translation>
     </message>

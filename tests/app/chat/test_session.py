@@ -159,8 +159,8 @@ def test_partly_written_failure_gets_a_sibling(
 def test_without_a_model_the_question_stays(
     qtbot: QtBot, services: Services, session: ChatSession
 ) -> None:
-    with qtbot.waitSignal(services.controller.model_changed):
-        services.controller.unload()
+    services.controller.unload()
+    qtbot.waitUntil(lambda: services.controller.model is None)
     session.send("question")
     settle(qtbot, session)
     question, answer = session.chat.path()

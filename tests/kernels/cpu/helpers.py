@@ -93,9 +93,9 @@ def poison(ops: CpuOps) -> None:
     """Fill all memory with NaN, paddings excepted: whoever reads what nobody wrote is found out."""
     ops._kv[:] = 0xFF
     ops._states[:] = ops._tails[:] = np.nan
-    for width, areas in ops._free.items():
-        for area in areas:
-            numbers = area.floats[: area.floats.size // 128 * 128].view(np.float32)
-            numbers = numbers[: ops._limits.rows * padded(width)].reshape(-1, padded(width))
-            numbers[:, :width] = np.nan
-            area.coded[:] = 0xFF
+    for area in ops._areas:
+        if area.floats.size:
+            n = ops._limits.rows * padded(area.width)
+            numbers = area.floats[: 4 * n].view(np.float32).reshape(-1, padded(area.width))
+            numbers[:, : area.width] = np.nan
+        area.coded[:] = 0xFF
