@@ -17,6 +17,9 @@ from kernels.cpu.rowwise import from_bits
 BLOCK = 16
 """Rows of a sequence for which a state is read once."""
 
+COLUMNS = 32
+"""Columns of a state that lie together: a state is [value dim / 32][key dim][value dim 32]."""
+
 POINTERS = 64
 """Bytes for the rows that a convolution reads: up to 8 taps."""
 
@@ -96,52 +99,67 @@ def gates(name: str, target: Target) -> str:
 def recur(name: str, dim: int, target: Target) -> str:
     """Kernel (state, records, record bytes, n_rows): the gated delta rule of one head over its rows.
 
-    S <- g S; S <- S + k (b (v - S^T k))^T; o = S^T q. Columns of S are independent: so many of them that
-    they stay in the first-level cache go through all rows before the next.
+    S <- g S; S <- S + k (b (v - S^T k))^T; o = S^T q. Columns of S are independent: those of a part, which
+    lie together and stay in the first-level cache, go through all rows before the next.
     """
     e = Emitter(name, 4, target)
     b = e.b
     state, records, stride, n_rows = e.arg
-    n = 4 if dim % 64 == 0 else 2
+    n, chains = COLUMNS // 16, 4
     unrolled = 4
     line = 4 * dim
-    zero = e.const(_ROW, 0.0)
-    with e.loop(I64(dim // (16 * n))) as part:
-        column = b.mul(part.index, I64(64 * n))
-        here = e.pointer(b.add(state, column))
+    zeros = [e.const(_ROW, 0.0)] * (n * chains)
+    with e.loop(I64(dim // COLUMNS)) as part:
+        here = e.pointer(b.add(state, b.mul(part.index, I64(line * COLUMNS))))
+        column = b.mul(part.index, I64(4 * COLUMNS))
         with e.loop(n_rows) as row:
             record = e.pointer(b.add(records, b.mul(row.index, stride)))
             mine = e.move(record, column)
             decay, rate = (e.splat(e.load(F32, record, 4 * line + 4 * i)) for i in range(2))
 
-            def at(loop: Value, j: int, record: Value = record) -> tuple[Value, Value]:
-                """Line `unrolled` * loop.index + j of the state, and that entry of the record's vectors."""
-                index = b.add(b.mul(loop.index, I64(unrolled)), I64(j))
-                return e.move(here, b.mul(index, I64(line))), e.move(record, b.shl(index, I64(2)))
+            def at(loop: Value, record: Value = record) -> tuple[Value, Value]:
+                """Where `unrolled` lines of the part begin, and their entries of the record's vectors."""
+                lines = e.move(here, b.mul(loop.index, I64(unrolled * 4 * COLUMNS)))
+                return lines, e.move(record, b.mul(loop.index, I64(4 * unrolled)))
 
-            with e.loop(I64(dim // unrolled), [zero] * n) as loop:
+            with e.loop(I64(dim // unrolled), zeros) as loop:
+                lines, entries = at(loop)
                 sums = list(loop.values)
                 for j in range(unrolled):
-                    s, entry = at(loop, j)
-                    k = e.splat(e.load(F32, entry, line))
-                    sums = [e.fma(e.load(_ROW, s, 64 * i), k, x) for i, x in enumerate(sums)]
-                loop.next = sums
-            change = [
-                b.fmul(rate, b.fsub(e.load(_ROW, mine, 2 * line + 64 * i), b.fmul(decay, x)))
-                for i, x in enumerate(loop.results)
-            ]
-            with e.loop(I64(dim // unrolled), [zero] * n) as loop:
-                sums = list(loop.values)
-                for j in range(unrolled):
-                    s, entry = at(loop, j)
-                    q, k = (e.splat(e.load(F32, entry, o)) for o in (0, line))
+                    k = e.splat(e.load(F32, entries, line + 4 * j))
                     for i in range(n):
-                        new = e.fma(k, change[i], b.fmul(decay, e.load(_ROW, s, 64 * i)))
-                        e.store(new, s, 64 * i)
-                        sums[i] = e.fma(new, q, sums[i])
+                        s = e.load(_ROW, lines, 4 * COLUMNS * j + 64 * i)
+                        chain = n * (j % chains) + i
+                        sums[chain] = e.fma(s, k, sums[chain])
                 loop.next = sums
-            for i, x in enumerate(loop.results):
-                e.store(x, mine, 3 * line + 64 * i)
+            change = []
+            for i in range(n):
+                old = b.fmul(
+                    decay,
+                    b.fadd(
+                        b.fadd(loop.results[i], loop.results[n + i]),
+                        b.fadd(loop.results[2 * n + i], loop.results[3 * n + i]),
+                    ),
+                )
+                change.append(b.fmul(rate, b.fsub(e.load(_ROW, mine, 2 * line + 64 * i), old)))
+            with e.loop(I64(dim // unrolled), zeros) as loop:
+                lines, entries = at(loop)
+                sums = list(loop.values)
+                for j in range(unrolled):
+                    q, k = (e.splat(e.load(F32, entries, o + 4 * j)) for o in (0, line))
+                    for i in range(n):
+                        place = 4 * COLUMNS * j + 64 * i
+                        new = e.fma(k, change[i], b.fmul(decay, e.load(_ROW, lines, place)))
+                        e.store(new, lines, place)
+                        chain = n * (j % chains) + i
+                        sums[chain] = e.fma(new, q, sums[chain])
+                loop.next = sums
+            for i in range(n):
+                total = b.fadd(
+                    b.fadd(loop.results[i], loop.results[n + i]),
+                    b.fadd(loop.results[2 * n + i], loop.results[3 * n + i]),
+                )
+                e.store(total, mine, 3 * line + 64 * i)
     return e.finish()
 
 
