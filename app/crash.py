@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import logging.handlers
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 LOG_BYTES, LOG_FILES = 1_000_000, 3
 TAIL_BYTES = 20_000
+KILLED = "No stacks were left: the process was ended from outside, as when memory runs out."
 
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
@@ -53,7 +55,7 @@ class Watch(QObject):
     """Takes every unhandled error of this process; make one, early, and keep it.
 
     Attributes:
-        former: the stacks that the last run left when it died, or "".
+        former: the stacks that the last run left when it died, or what is known without any; else "".
 
     Signals:
         failed: an exception that nobody caught, as text; may come from any thread, so connect queued.
@@ -77,7 +79,9 @@ class Watch(QObject):
         file = fault_file()
         try:
             if file.exists():
-                self.former = file.read_text(encoding="utf-8", errors="replace").strip()
+                left = file.read_text(encoding="utf-8", errors="replace").strip()
+                # A clean end takes the file away; who is killed from outside leaves it empty.
+                self.former = left or KILLED
             file.parent.mkdir(parents=True, exist_ok=True)
             self._fault = file.open("w", encoding="utf-8")
             faulthandler.enable(self._fault)
@@ -93,6 +97,8 @@ class Watch(QObject):
         if self._fault is not None:
             self._fault.close()
             self._fault = None
+            with contextlib.suppress(OSError):
+                fault_file().unlink()
         sys.excepthook = sys.__excepthook__
         threading.excepthook = threading.__excepthook__
         qInstallMessageHandler(None)

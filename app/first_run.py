@@ -48,6 +48,7 @@ class FirstRunPage(Page):
         self._library = library
         self.hardware = HardwareLine(library)
         self.panel = LoadPanel(services, opener_of(services))
+        self.panel.closed.connect(self.focus_first)
         self.install = button(
             self.tr("Install and chat"), self._on_install, "main", "download", True
         )

@@ -26,7 +26,7 @@ from app.garbage import Collector
 from app.i18n import Language
 from app.instance import Instance
 from app.page import Services
-from app.settings import load_engine_config, load_settings
+from app.settings import load_settings
 from app.theme import theme
 from app.worker import make_engine
 from engine import paths
@@ -98,7 +98,7 @@ class Application(QObject):
         self.settings.changed.connect(self._apply_settings)
         self.settings.save_failed.connect(self._on_save_failed)
         self.controller = EngineController(engine_factory, self)
-        self.controller.usual_config = load_engine_config
+        self.controller.usual_config = self.settings.engine_config
         self.controller.model_changed.connect(self._on_model)
         self.services = Services(
             self.controller, self.settings, chat_store=paths.data_dir() / "chats.sqlite"
@@ -186,8 +186,9 @@ class Application(QObject):
             self.window.begin_first_run()
 
     def _open_files(self, files: Sequence[str]) -> None:
-        if len(files) == 1 and Path(files[0]).is_file():
-            self.controller.load(Path(files[0]))
+        first = Path(files[0])
+        if len(files) == 1 and first.suffix.lower() == ".gguf" and first.is_file():
+            self.controller.load(first)
         else:
             self.services.open_paths([Path(f) for f in files])
 
@@ -214,6 +215,8 @@ class Application(QObject):
         if model is None:
             return
         self.settings.update(last_model=str(model.path))
+        for warning in model.warnings:
+            self.window.say("warn", f"{model.name}: {warning}")
         if self._garbage is not None:
             self._garbage.keep()
 

@@ -48,8 +48,9 @@ class Actions(QObject):
 
 @dataclass
 class Services:
-    """What pages share; `navigate`, `toast`, `toast_undo` and `open_paths` are set by the window.
+    """What pages share; `page`, `navigate`, `toast`, `toast_undo` and `open_paths` are set by the window.
 
+    page: the name of the page that is shown.
     navigate(page, **kw): show a page; `kw` go to its `open(**kw)`.
     toast(text), toast_undo(text, undo): a short notice, the second with an Undo button.
     open_paths(paths): files or folders that were dropped, picked or handed over by a second launch.
@@ -61,6 +62,7 @@ class Services:
     chat_store: Path
     library: Any = None
     actions: Actions = field(default_factory=Actions)
+    page: str = ""
     navigate: Callable[..., None] = lambda page, **kw: None
     toast: Callable[[str], None] = lambda text: None
     toast_undo: Callable[[str, Callable[[], None]], None] = lambda text, undo: None

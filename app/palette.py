@@ -82,6 +82,7 @@ class Palette(QFrame):
         self._field.setPlaceholderText(self.tr("Type a command"))
         self._field.setAccessibleName(self.tr("Type a command"))
         self._field.setProperty("bare", True)
+        self._field.setProperty("focusRing", False)
         self._field.setProperty("large", True)
         self._field.textChanged.connect(self._fill)
         self._field.installEventFilter(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import threading
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
 
 from engine import paths
-from engine.config import AppSettings, EngineConfig, Precision, settings_of
-from engine.errors import EngineError
+from engine.config import AppSettings, EngineConfig, changed_settings, engine_config
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +46,14 @@ class Settings(QObject):
         self._dirty = True
         self._timer.start()
         self.changed.emit()
+
+    def engine_config(self) -> EngineConfig:
+        """How models run where nobody says otherwise."""
+        return engine_config(self.value)
+
+    def keep_engine_config(self, config: EngineConfig) -> None:
+        """Remember how models are to run from now on."""
+        self.update(engine=changed_settings(config))
 
     def told_once(self) -> bool:
         """Whether the user has been told that settings cannot be saved; True from then on."""
@@ -98,29 +104,3 @@ def window_state() -> QSettings:
     """Where sizes and places of the window are kept; losing it loses nothing else."""
     file = paths.settings_file().with_name("window.ini")
     return QSettings(str(file), QSettings.Format.IniFormat)
-
-
-def load_engine_config() -> EngineConfig:
-    """How models run where nobody says otherwise: the user's choices, defaults where one is not sound."""
-    state = window_state()
-    config = EngineConfig()
-    for name in settings_of(EngineConfig):
-        text = state.value(f"run/{name}")
-        if isinstance(text, str):
-            try:
-                config = dataclasses.replace(config, **{name: json.loads(text)})
-            except (ValueError, TypeError, EngineError):
-                log.warning("The setting %s cannot be used: %s", name, text)
-    return dataclasses.replace(config, precision=Precision(config.precision))
-
-
-def save_engine_config(config: EngineConfig) -> None:
-    """Remember what differs from the defaults."""
-    state = window_state()
-    usual = EngineConfig()
-    for name in settings_of(EngineConfig):
-        value = getattr(config, name)
-        if value == getattr(usual, name):
-            state.remove(f"run/{name}")
-        else:
-            state.setValue(f"run/{name}", json.dumps(value))

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 from app.crash import diagnostics, log_file
 from app.forms import Field, Row, words
 from app.page import Page, Services
-from app.settings import load_engine_config, save_engine_config
 from app.theme import theme
 from app.widgets import Hairline, IconButton, Note, button, label
 from engine import paths
@@ -168,7 +167,7 @@ class SettingsPage(Page):
 
     def _add_run(self) -> None:
         self._section(self.tr("How models run"))
-        config = load_engine_config()
+        config = self._settings.engine_config()
         for name in RUN:
             field = self._add_field(EngineConfig, name, getattr(config, name))
             field.edited.connect(self._on_run_edited)
@@ -234,7 +233,8 @@ class SettingsPage(Page):
     @Slot(str, object)
     def _on_run_edited(self, name: str, value: Any) -> None:
         try:
-            save_engine_config(dataclasses.replace(load_engine_config(), **{name: value}))
+            config = dataclasses.replace(self._settings.engine_config(), **{name: value})
+            self._settings.keep_engine_config(config)
         except EngineError as error:
             self.services.toast(str(error))
 
@@ -289,13 +289,15 @@ class SettingsPage(Page):
     def _copy(self) -> None:
         value = dataclasses.asdict(self._settings.value) | {"system_prompt": "(left out)"}
         controller = self.services.controller
-        text = f"Settings: {value}\nRun: {load_engine_config()}\nState: {controller.state}"
+        text = (
+            f"Settings: {value}\nRun: {self._settings.engine_config()}\nState: {controller.state}"
+        )
         text += f"\nModel: {controller.model}\nMetrics: {controller.metrics}"
         QGuiApplication.clipboard().setText(diagnostics(text))
         self.services.toast(self.tr("Copied. The log itself is {file}").format(file=log_file()))
 
     def _reset(self) -> None:
-        before, run = self._settings.value, load_engine_config()
+        before, run = self._settings.value, self._settings.engine_config()
         fresh = dataclasses.asdict(AppSettings())
         for name in KEPT_AT_RESET:
             del fresh[name]
@@ -309,7 +311,7 @@ class SettingsPage(Page):
         self.services.toast_undo(self.tr("All settings are as at the first start."), undo)
 
     def _show_run(self, config: EngineConfig) -> None:
-        save_engine_config(config)
+        self._settings.keep_engine_config(config)
         for name in RUN:
             if name in self._fields:
                 self._fields[name].set_value(getattr(config, name))

@@ -122,7 +122,7 @@ class MainWindow(QMainWindow):
         if name == "chat" and self._first_run:
             name = "first_run"
         page = self._pages.get(name) or self._make_page(name)
-        self._shown = name
+        self._shown = self.services.page = name
         self.stack.setCurrentWidget(page)
         self.rail.select(self._specs[name].under or name)
         self.pane.show_inspector(page.inspector())

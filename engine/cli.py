@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import importlib.metadata
 import logging
 import logging.handlers
@@ -219,7 +220,10 @@ def open_app(arguments: Sequence[str]) -> int:
         return EXIT_NO_DISPLAY
     from app.main import main as run
 
-    return run(arguments)
+    code = run(arguments)
+    # All is saved and ended. Python would now look for garbage in everything that numba made, for seconds.
+    gc.freeze()
+    return code
 
 
 class _Parser(argparse.ArgumentParser):

@@ -322,7 +322,7 @@ def _loading(console: Console) -> Any:
 
 def _say_loaded(info: ModelInfo, console: Console) -> None:
     console.clear()
-    for warning in info.warnings:
+    for warning in (*info.warnings, *info.notes):
         console.say(f"Note: {warning}")
 
 

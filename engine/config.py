@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -65,7 +66,10 @@ def check_bounds(config: Any) -> None:
             raise BadRequest(
                 f"{info.title}: found {value!r}, expected one of {', '.join(info.choices)}."
             )
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if info.low is not None and not number:
+            raise BadRequest(f"{info.title}: found {value!r}, expected a number.")
+        if number:
             if value != value or value in (float("inf"), float("-inf")):
                 raise BadRequest(f"{info.title}: found {value}, expected a finite number.")
             if info.low is not None and value < info.low:
@@ -269,12 +273,36 @@ class AppSettings:
     load_last_model: bool = setting(True, "Load last model", "Load it again when the window opens.")
     last_model: str | None = setting(None, "Last model", "The file that was loaded last.")
     system_prompt: str = setting("", "System prompt", "Sent ahead of each new chat.")
+    engine: dict[str, Any] = setting(
+        {}, "How models run", "By setting; what the user changed from the defaults."
+    )
     sampling: dict[str, dict[str, Any]] = setting(
         {}, "Sampling of each model", "By model file; what the user changed from the defaults."
     )
 
     def __post_init__(self) -> None:
         check_bounds(self)
+
+
+def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
+    """How models run where nobody says otherwise: the user's choices, then `changes`.
+
+    A kept choice that is not sound any more counts as none; a bad change raises `BadRequest`.
+    """
+    config = EngineConfig()
+    for name, value in settings.engine.items():
+        if name in settings_of(EngineConfig):
+            with contextlib.suppress(BadRequest, TypeError, ValueError):
+                config = dataclasses.replace(config, **{name: value})
+    config = dataclasses.replace(config, **changes)
+    return dataclasses.replace(config, precision=Precision(config.precision))
+
+
+def changed_settings(config: EngineConfig) -> dict[str, Any]:
+    """What differs from the defaults, as `AppSettings.engine` keeps it."""
+    usual = EngineConfig()
+    values = {name: getattr(config, name) for name in settings_of(EngineConfig)}
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
 
 @dataclass(frozen=True, slots=True)

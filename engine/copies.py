@@ -73,13 +73,13 @@ def copy_in(
 
 
 def folder_problem(folder: Path) -> str | None:
-    """Why models cannot be kept in `folder`, found by writing there; None if they can."""
+    """Why nothing can be kept in `folder`, found by writing there; None if it can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
     except OSError as error:
-        return f"{folder} cannot be written: {error.strerror or error}. Choose another folder."
+        return f"{folder} cannot be written ({error.strerror or error}), so nothing is kept there."
     return None
 
 

@@ -23,7 +23,7 @@ from engine.errors import (
     UnsupportedModel,
 )
 from engine.gguf import ModelFile, open_model
-from engine.library import refuse_unless_chat_model
+from engine.library import folder_problem, refuse_unless_chat_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
@@ -188,7 +188,7 @@ def _template_file(plan: Plan) -> str | None:
 def _info(
     file: ModelFile, plan: Plan, tokenizer: Tokenizer, template: ChatTemplate, n_vocab: int
 ) -> ModelInfo:
-    warnings = (*plan.notes, *tokenizer.warnings)
+    warnings = tokenizer.warnings
     if template.problem:
         warnings += (f"The chat template is not valid: {template.problem}.",)
     elif not template.exists:
@@ -205,4 +205,5 @@ def _info(
         has_chat_template=template.exists,
         sampling=cards.sampling_defaults(file.meta),
         warnings=warnings,
+        notes=plan.notes if (why := folder_problem(cache_dir())) is None else (*plan.notes, why),
     )

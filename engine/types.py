@@ -124,7 +124,10 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a loaded model; sizes in bytes."""
+    """What is known of a loaded model; sizes in bytes.
+
+    `warnings` are faults that may spoil answers, `notes` what was chosen for the user.
+    """
 
     path: Path
     name: str
@@ -137,6 +140,7 @@ class ModelInfo:
     has_chat_template: bool
     sampling: SamplingParams
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -110,7 +110,7 @@ class ChatList(QFrame):
     def _show(self) -> None:
         if self.query:
             return
-        self.model.show_chats(self._session.infos.values())
+        self.model.show_chats(self._session.infos.values(), writing=self._session.writing)
         self._mark()
 
     def _mark(self) -> None:
@@ -160,12 +160,14 @@ class ChatList(QFrame):
         if chat_id not in self._session.infos:
             return
         title = self._session.infos[chat_id].title
-        row = self.view.currentIndex().row()
+        at = self.view.currentIndex().row()
+        current = self.model.row(self.view.currentIndex())
+        was_current = current is not None and current.chat == chat_id
         undo = self._undo = self._session.delete(chat_id)
         if self.query:
             self._search()
-        elif self.view.hasFocus():
-            self.view.go_near(row)
+        elif was_current and self.view.hasFocus():
+            self.view.go_near(at)
         text = self.tr("“{title}” was deleted").format(title=_short(title))
         self._services.toast_undo(text, undo)
 
@@ -175,6 +177,7 @@ class ChatList(QFrame):
         undo, self._undo = self._undo, None
         if undo is not None:
             undo()
+            self._services.toast(self.tr("The chat is back."))
 
     @Slot(QPoint)
     def _on_menu(self, point: QPoint) -> None:
@@ -254,6 +257,11 @@ class ChatView(QListView):
             if index.data(ROW_ROLE).chat:
                 self.setCurrentIndex(index)
                 return
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        # The right button opens a menu; the chat that is shown stays the one that is marked.
+        if event.button() != Qt.MouseButton.RightButton:
+            super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         row = self.currentIndex().data(ROW_ROLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -43,13 +43,23 @@ class ChatModel(QAbstractListModel):
         super().__init__(parent)
         self._rows: list[ListRow] = []
 
-    def show_chats(self, infos: Iterable[ChatInfo], now: datetime | None = None) -> None:
-        """List chats, pinned first, the others by the day they were last used."""
+    def show_chats(
+        self,
+        infos: Iterable[ChatInfo],
+        now: datetime | None = None,
+        writing: Collection[str] = (),
+    ) -> None:
+        """List chats, pinned first, the others by the day they were last used.
+
+        `writing` are the ids of those in which an answer is being written.
+        """
         today = (now or datetime.now()).date()
         names = self._group_names()
         groups: list[list[ListRow]] = [[] for _ in names]
         for info in sorted(infos, key=lambda i: -i.updated):
-            groups[0 if info.pinned else _group(info.updated, today)].append(self._row(info))
+            groups[0 if info.pinned else _group(info.updated, today)].append(
+                self._row(info, info.id in writing)
+            )
         rows: list[ListRow] = []
         for name, members in zip(names, groups, strict=True):
             if members:
@@ -94,9 +104,10 @@ class ChatModel(QAbstractListModel):
             self.tr("Older"),
         )  # fmt: skip
 
-    def _row(self, info: ChatInfo) -> ListRow:
+    def _row(self, info: ChatInfo, writing: bool) -> ListRow:
         count = self.tr("%n message(s)", None, info.n_messages)
-        detail = f"{info.model_name} · {count}" if info.model_name else count
+        before = self.tr("Writing…") if writing else info.model_name
+        detail = f"{before} · {count}" if before else count
         return ListRow(info.title or self.tr("Untitled"), detail, info.id, pinned=info.pinned)
 
     def _set(self, rows: list[ListRow]) -> None:

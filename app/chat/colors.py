@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -91,6 +91,16 @@ class Coloring:
             if value and (name := _color(token)):
                 return start, len(value), name
         return None
+
+
+def open_from(marks: Sequence[Mark], end: int) -> int:
+    """Where the stretch of one colour begins that reaches `end`; `end` if none does."""
+    color = marks[-1][2] if marks else ""
+    for start, length, name in reversed(marks):
+        if name != color or start + length != end:
+            break
+        end = start
+    return end
 
 
 def _color(token: _TokenType) -> str:

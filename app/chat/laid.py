@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from app.chat.blocks import Blocks
 from app.chat.boxes import Box, Part, cut, lay_out, split
-from app.chat.colors import Coloring, Lexers, Mark
+from app.chat.colors import Coloring, Lexers, Mark, open_from
 from app.chat.markdown import Kind
 from app.chat.style import Style
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 FEED = 1000
 
@@ -49,6 +52,7 @@ class Laid:
         self._width = 0.0
         self._change = 0.0
         self._coloring: tuple[int, Coloring] | None = None
+        self._anchors: dict[tuple[int, int], int] = {}
 
     def set_text(self, text: str) -> None:
         """Show another text, most often the former one with more behind it."""
@@ -145,17 +149,31 @@ class Laid:
         lexer = self._lexers.get(part.piece.language)
         if lexer is None:
             return []
-        code, end = part.piece.code, part.start + len(part.piece.code)
-        if not part.piece.closed and part.start:
+        whole, end = self._blocks.pieces[part.source].code, part.start + len(part.piece.code)
+        if not part.piece.closed:
             # Still being written: colouring from the top again at each word would take too long.
-            return [
-                (part.start + a, n, name) for a, n, name in Coloring(lexer, code).until(len(code))
-            ]
+            return self._open_marks(lexer, part, whole, end)
         if part.first or self._coloring is None or self._coloring[0] != part.source:
-            whole = self._blocks.pieces[part.source].code
             self._coloring = (part.source, Coloring(lexer, whole))
-            self._coloring[1].until(part.start)
+        self._coloring[1].until(part.start)
         return self._coloring[1].until(end)
+
+    def _open_marks(self, lexer: Lexer, part: Part, whole: str, end: int) -> list[Mark]:
+        """The marks of a part of open code; what began above it, as a long string, goes on in it."""
+        anchor = self._anchors.get((part.source, part.start), part.start)
+        # Of what goes on, the line where it begins says enough.
+        head = whole[anchor : whole.find("\n", anchor) + 1] if anchor < part.start else ""
+        text = head + whole[part.start : end + 1]
+        shift = part.start - len(head)
+        marks = Coloring(lexer, text).until(len(text))
+        if not part.last:
+            goes_on = open_from(marks, len(text))
+            goes_on += anchor if goes_on < len(head) else shift
+            self._anchors[part.source, end + 1] = goes_on
+        spans = [
+            (max(shift + a, part.start), min(shift + a + n, end), name) for a, n, name in marks
+        ]
+        return [(a, b - a, name) for a, b, name in spans if a < b]
 
     def _place(self) -> None:
         y = 0.0

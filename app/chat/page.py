@@ -93,7 +93,9 @@ class ChatPage(Page):
         centre.setSpacing(0)
         centre.addWidget(self.header)
         if self.services.library is not None:
-            centre.addWidget(LoadPanel(self.services, opener_of(self.services)))
+            panel = LoadPanel(self.services, opener_of(self.services))
+            panel.closed.connect(self.focus_first)
+            centre.addWidget(panel)
         centre.addLayout(self._notes)
         centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)

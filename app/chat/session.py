@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -292,6 +292,11 @@ class ChatSession(QObject):
     def generation(self, chat_id: str) -> Generation | None:
         """The answer that is being written in a chat."""
         return self._running.get(chat_id)
+
+    @property
+    def writing(self) -> Collection[str]:
+        """The chats in which an answer is being written."""
+        return self._running.keys()
 
     def stop(self) -> None:
         """End the answer in the open chat; what is written stays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.models.opener import Opener
@@ -24,7 +24,13 @@ _CARD_WIDTH = 712
 
 
 class LoadPanel(QWidget):
-    """Hidden until a load begins; a failed one leaves a card until it is closed or tried again."""
+    """Hidden until a load begins; a failed one leaves a card until it is closed or tried again.
+
+    Signals:
+        closed: the user closed the card, and the keyboard needs another place.
+    """
+
+    closed = Signal()
 
     def __init__(self, services: Services, opener: Opener, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +62,7 @@ class LoadPanel(QWidget):
         self._dismiss()
         card = ErrorCard(report)
         card.setMaximumWidth(_CARD_WIDTH)
-        card.dismissed.connect(self._dismiss)
+        card.dismissed.connect(self._on_closed)
         estimate = self._opener.failed_estimate
         if estimate is not None:
             column = card.layout()
@@ -116,6 +122,11 @@ class LoadPanel(QWidget):
         self._line.set_progress(
             progress.done, progress.total, self._name(), self._numbers(progress)
         )
+
+    @Slot()
+    def _on_closed(self) -> None:
+        self._dismiss()
+        self.closed.emit()
 
     @Slot()
     def _dismiss(self) -> None:

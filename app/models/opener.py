@@ -48,6 +48,7 @@ class Opener(QObject):
         self._services = services
         self._library = library
         self._wanted: Path | None = None
+        self._from = ""
         self.failed_estimate: Estimate | None = None
         self.task: Task | None = None
         controller = services.controller
@@ -82,7 +83,7 @@ class Opener(QObject):
 
     def load(self, path: Path, config: EngineConfig | None = None) -> None:
         """Load without asking."""
-        self._wanted = path
+        self._wanted, self._from = path, self._services.page
         self._services.controller.load(path, config)
         self.began.emit(path)
 
@@ -196,7 +197,9 @@ class Opener(QObject):
     def _on_model(self, model: ModelInfo | None) -> None:
         if model is not None and model.path == self._wanted:
             self._wanted = None
-            self._services.navigate("chat")
+            # Who went on to another page meanwhile is left alone there.
+            if self._services.page == self._from:
+                self._services.navigate("chat")
 
     @Slot(object)
     def _on_failed(self, report: ErrorReport) -> None:

@@ -57,6 +57,7 @@ class ModelsPage(Page):
         )
         self._total = label("", "small")
         self.panel = LoadPanel(services, opener_of(services))
+        self.panel.closed.connect(self.focus_first)
         self.view = ModelsView(library)
         self.details = Details(library)
         self._bin = BinButton(services)

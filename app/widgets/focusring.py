@@ -10,10 +10,11 @@ from app.theme import theme
 
 _GAP = 2
 _MOVES = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Hide, QEvent.Type.Show)
+_VIEW_MOVES = (*_MOVES, QEvent.Type.Paint)
 
 
 class FocusRing(QWidget):
-    """Draws a ring 2 px outside of the focused widget of one window.
+    """Draws a ring 2 px outside of the focused widget of one window, in a list around its row.
 
     The ring of the main window gives every dialog and popup that comes up a ring of its own.
     A widget may set the properties "ringRadius" (px) and "focusRing" (False: it shows focus itself).
@@ -51,7 +52,10 @@ class FocusRing(QWidget):
             self._follow(None)
         elif kind == QEvent.Type.KeyPress:
             self._keyboard = True
-        elif kind in _MOVES and watched in self._watched:
+        elif watched in self._watched and kind in (
+            # A list that goes to another row or scrolls tells only by painting.
+            _VIEW_MOVES if watched is self._watched[0] else _MOVES
+        ):
             self._place()
         return False
 
@@ -78,7 +82,7 @@ class FocusRing(QWidget):
             watched.removeEventFilter(self)
         self._watched = []
         self._target = target
-        widget: QWidget | None = target
+        widget = target.viewport() if isinstance(target, QAbstractItemView) else target
         while widget is not None and widget is not self.window():
             widget.installEventFilter(self)
             self._watched.append(widget)
@@ -90,11 +94,17 @@ class FocusRing(QWidget):
         if target is None or not target.isVisible():
             self.hide()
             return
-        gap = 0 if isinstance(target, QAbstractItemView) else _GAP + theme().size("focusRing")
-        rect = QRect(target.mapTo(self.window(), QPoint(0, 0)), target.size())
-        self.setGeometry(rect.adjusted(-gap, -gap, gap, gap))
-        self.show()
-        self.raise_()
+        if isinstance(target, QAbstractItemView):
+            rect = _row(target)
+            rect.moveTopLeft(target.viewport().mapTo(self.window(), rect.topLeft()))
+        else:
+            gap = _GAP + theme().size("focusRing")
+            rect = QRect(target.mapTo(self.window(), QPoint(0, 0)), target.size())
+            rect.adjust(-gap, -gap, gap, gap)
+        if rect != self.geometry() or self.isHidden():
+            self.setGeometry(rect)
+            self.show()
+            self.raise_()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._target is None:
@@ -108,3 +118,10 @@ class FocusRing(QWidget):
         painter.drawRoundedRect(
             QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius
         )
+
+
+def _row(view: QAbstractItemView) -> QRect:
+    """What is seen of the current row, all of the view where there is none; in viewport px."""
+    room = view.viewport().rect()
+    row = view.visualRect(view.currentIndex())
+    return room.intersected(QRect(room.x(), row.y(), room.width(), row.height())) or room

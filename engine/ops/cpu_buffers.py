@@ -6,10 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
+from engine.errors import OutOfMemory
+from engine.ops.base import Limits, Shape
 from engine.ops.cpu_weights import padded
 from kernels.cpu.products import CODED_BLOCK
+from kernels.cpu.rowwise import PAGE
+from kernels.cpu.runtime import aligned
 
 
 @dataclass(slots=True, eq=False)
@@ -57,3 +62,26 @@ class Buffer:
         """The float32 rows (n_rows, width) that the last run left here; see `CpuOps.keep`."""
         rows = self.area.floats[: n_rows * self.stride].view(np.float32)
         return rows.reshape(n_rows, -1)[:, : self.width]
+
+
+def key_value_pages(
+    shape: Shape, limits: Limits, number_bytes: int, states: int = 0
+) -> NDArray[np.uint8]:
+    """Memory (n_kv_layers, 2, pages, page bytes); raises `OutOfMemory` with the addends, `states` bytes of
+    recurrent state that must fit beside it among them.
+    """
+    page = shape.n_kv_heads * PAGE * shape.head_dim * number_bytes
+    need = shape.n_kv_layers * 2 * limits.pages * page
+    free = psutil.virtual_memory().available
+    more = f", recurrent states {states:,} ({limits.slots} slots)" if states else ""
+    short = OutOfMemory(
+        f"CPU: keys and values need {need:,} bytes ({shape.n_kv_layers} layers x 2 x {limits.pages} "
+        f"pages x {page:,} bytes){more} and {free:,} are free. Use a shorter context or fewer sequences "
+        "at once."
+    )
+    if need + states > free:
+        raise short
+    try:
+        return aligned(need).reshape(shape.n_kv_layers, 2, limits.pages, page)
+    except MemoryError as e:
+        raise short from e

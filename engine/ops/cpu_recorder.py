@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from engine import paths
 from engine.config import Precision
-from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import DeltaShape, Limits, Rope, Shape
-from engine.ops.cpu_buffers import Area, Buffer
-from engine.ops.cpu_weights import Weight, pack, padded
+from engine.ops.cpu_buffers import Area, Buffer, key_value_pages
+from engine.ops.cpu_weights import Weight, pack, padded, short_of_memory
 from kernels.cpu import products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
@@ -82,7 +81,10 @@ class Recorder:
 
     def upload(self, tensor: Tensor) -> Weight:
         fallback = "F16" if self._fast and self._target.f16 else "F32"
-        weight = pack(tensor, fallback, self._arena, self._interleave)
+        try:
+            weight = pack(tensor, fallback, self._arena, self._interleave)
+        except MemoryError as e:
+            raise short_of_memory(f"{tensor.name} of {tensor.n_bytes:,} bytes finds no room") from e
         self._weights.append(weight)
         return weight
 
@@ -106,19 +108,8 @@ class Recorder:
                 "key/value heads; expected a head size divisible by 16 and whole groups of heads."
             )
         self._shape, self._limits = shape, limits
-        size = DENSE[self._pages_kind]
-        self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * size
-        kv = shape.n_kv_layers * 2 * limits.pages * self._page_bytes
         states = self._state_bytes(shape, limits)
-        free = psutil.virtual_memory().available
-        if kv + states > free:
-            more = f", recurrent states {states:,} ({limits.slots} slots)" if states else ""
-            raise OutOfMemory(
-                f"CPU: keys and values need {kv:,} bytes ({shape.n_kv_layers} layers x 2 x "
-                f"{limits.pages} pages x {self._page_bytes:,} bytes){more} and {free:,} are free. Use "
-                "a shorter context or fewer sequences at once."
-            )
-        self._kv = aligned(kv).reshape(shape.n_kv_layers, 2, limits.pages, self._page_bytes)
+        self._kv = key_value_pages(shape, limits, DENSE[self._pages_kind], states)
         if shape.delta is not None:
             self._allocate_states(shape.delta, limits.slots)
         group = shape.n_heads // shape.n_kv_heads
@@ -230,7 +221,10 @@ class Recorder:
     @contextmanager
     def recording(self) -> Iterator[None]:
         self._code, self._marks, self._ropes, self._operands = [], [], [], []
-        yield
+        try:
+            yield
+        except MemoryError as e:
+            raise short_of_memory("the work space finds no room") from e
         self._program = np.array(
             [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
         ).reshape(-1, WIDTH)

@@ -45,7 +45,7 @@ def padded(width: int) -> int:
 def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) -> Weight:
     """Repack a tensor into `arena`; types without kernels of their own become `fallback`, a dense kind.
 
-    Raises `OutOfMemory`, and `UnsupportedModel` for a type that nothing here can read.
+    Raises `MemoryError`, and `UnsupportedModel` for a type that nothing here can read.
     """
     kind = tensor.type.name
     if len(tensor.shape) == 1:
@@ -80,11 +80,12 @@ def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) ->
 
 def _panels(arena: Arena, tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
     panels = -(-math.prod(tensor.shape[:-1]) // PANEL)
-    try:
-        return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
-    except MemoryError as e:
-        raise OutOfMemory(
-            f"CPU: {tensor.name} needs {panels * panel_bytes:,} bytes and only "
-            f"{psutil.virtual_memory().available:,} are free. Close other programs or use a "
-            "smaller model."
-        ) from e
+    return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
+
+
+def short_of_memory(what: str) -> OutOfMemory:
+    """An error that says what found no room, and how much there is."""
+    free = psutil.virtual_memory().available
+    return OutOfMemory(
+        f"CPU: {what} and {free:,} bytes are free. Close other programs or use a smaller model."
+    )

@@ -94,21 +94,35 @@ def _entry(folder: Path | None) -> Callable[[int, int, int], int]:
 def _compile(
     function: Callable[..., Any], signature: Any, folder: Path | None
 ) -> Callable[..., Any]:
-    entry = _njit(nogil=True)(function)
-    if folder is not None:
-        config: Any = numba.config
-        before = config.CACHE_DIR
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    for again in (False, True) if folder is not None else ():
+        entry = _njit(nogil=True)(function)
         config.CACHE_DIR = str(folder)
         try:
             entry.enable_caching()
             entry.compile(signature)
             return entry
         except (OSError, RuntimeError):  # a full disk, or a folder lost meanwhile: do without
-            entry = _njit(nogil=True)(function)
+            break
+        except (
+            Exception
+        ):  # numba reads a file of its cache that a full disk or a power cut left cut off
+            if again:
+                break
+            _forget(folder)
         finally:
             config.CACHE_DIR = before
+    entry = _njit(nogil=True)(function)
     entry.compile(signature)
     return entry
+
+
+def _forget(folder: Path | None) -> None:
+    """Remove numba's part of the cache."""
+    for file in folder.rglob("*.nb[ci]") if folder is not None else ():
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def _give_way() -> int:

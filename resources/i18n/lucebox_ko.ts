@@ -137,6 +137,10 @@
         <translation>“{title}” 채팅을 삭제했습니다</translation>
     </message>
     <message>
+        <source>The chat is back.</source>
+        <translation>채팅을 되살렸습니다.</translation>
+    </message>
+    <message>
         <source>Open</source>
         <translation>열기</translation>
     </message>
@@ -202,6 +206,10 @@
         <translation>
             <numerusform>메시지 %n개</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>Writing…</source>
+        <translation>쓰는 중…</translation>
     </message>
     <message>
         <source>Untitled</source>
@@ -1408,6 +1416,14 @@
     <message>
         <source>Sent ahead of each new chat.</source>
         <translation>새 채팅마다 먼저 보냅니다.</translation>
+    </message>
+    <message>
+        <source>How models run</source>
+        <translation>모델 실행</translation>
+    </message>
+    <message>
+        <source>By setting; what the user changed from the defaults.</source>
+        <translation>설정별로 기본값에서 바꾼 값입니다.</translation>
     </message>
     <message>
         <source>Sampling of each model</source>

@@ -75,6 +75,7 @@ class FakeEngine:
         self.load_s = load_s
         self.load_error: Exception | None = None
         self.load_error_drops_model = False
+        self.load_warnings: tuple[str, ...] = ()
         self.unload_s = 0.0
         self.fail_after: int | None = None
         self.fail_error: Exception = EngineError("The fake engine was told to fail.")
@@ -131,6 +132,7 @@ class FakeEngine:
             vocab_size=49152,
             has_chat_template=True,
             sampling=SamplingParams(),
+            warnings=self.load_warnings,
         )
         return self._model
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import qWarning
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.crash import Watch, diagnostics, fault_file, log_file
+from app.crash import KILLED, Watch, diagnostics, fault_file, log_file
 from engine.cli import EXIT_NO_DISPLAY
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,15 @@ def test_a_crash_is_known_at_the_next_start(watch: Watch, user_folders: Path) ->
 def test_a_clean_end_leaves_nothing(watch: Watch) -> None:
     watch.arm()
     watch.disarm()
-    assert fault_file().read_text(encoding="utf-8") == ""
+    assert not fault_file().exists()
+
+
+def test_a_run_that_was_killed_is_told(watch: Watch) -> None:
+    file = fault_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"")
+    watch.arm()
+    assert watch.former == KILLED
 
 
 def test_a_log_folder_that_cannot_be_made(

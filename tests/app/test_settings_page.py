@@ -18,10 +18,7 @@ from app.forms import Field
 from app.page import Services
 from app.settings import (
     Settings,
-    load_engine_config,
     load_settings,
-    save_engine_config,
-    window_state,
 )
 from app.settings_page import RUN, SettingsPage
 from app.widgets import Note, Switch
@@ -78,34 +75,17 @@ def test_how_models_run_is_remembered(page: SettingsPage) -> None:
     assert spin.text() == "Automatic"
     spin.setValue(3)
     field(page, "precision").findChild(QComboBox).setCurrentIndex(1)
-    assert load_engine_config() == EngineConfig(threads=3, precision=Precision.EXACT)
+    assert page.services.settings.engine_config() == EngineConfig(
+        threads=3, precision=Precision.EXACT
+    )
     spin.setValue(spin.minimum())
-    assert load_engine_config().threads is None
+    assert page.services.settings.engine_config().threads is None
 
 
 def test_a_number_between_automatic_and_the_lowest_becomes_the_lowest(page: SettingsPage) -> None:
     spin = field(page, "max_ctx").findChild(QAbstractSpinBox)
     spin.setValue(5)
-    assert load_engine_config().max_ctx == 64 and spin.value() == 64
-
-
-def test_damaged_run_settings_become_defaults() -> None:
-    for name, text in (
-        ("threads", "-4"),
-        ("precision", '"loud"'),
-        ("max_ctx", "{"),
-        ("device", '"cpu"'),
-    ):
-        window_state().setValue(f"run/{name}", text)
-    assert load_engine_config() == EngineConfig()
-
-
-def test_run_settings_survive_a_round() -> None:
-    config = EngineConfig(threads=2, max_ctx=4096, precision=Precision.EXACT, prefill_chunk=128)
-    save_engine_config(config)
-    assert load_engine_config() == config
-    save_engine_config(EngineConfig())
-    assert load_engine_config() == EngineConfig()
+    assert page.services.settings.engine_config().max_ctx == 64 and spin.value() == 64
 
 
 def test_a_models_folder_that_cannot_be_written_is_refused_before_anything_changes(
@@ -158,14 +138,14 @@ def test_reset_can_be_undone(page: SettingsPage) -> None:
     undos = []
     page.services.toast_undo = lambda text, undo: undos.append(undo)
     page.services.settings.update(theme="dark", text_size=150, last_model="/m.gguf")
-    save_engine_config(EngineConfig(threads=7))
+    page.services.settings.keep_engine_config(EngineConfig(threads=7))
     reset = next(b for b in page.findChildren(QPushButton) if b.text() == "Reset all")
     reset.click()
     assert value(page) == AppSettings(last_model="/m.gguf"), "the last model is no setting"
-    assert load_engine_config() == EngineConfig()
+    assert page.services.settings.engine_config() == EngineConfig()
     undos[0]()
     assert value(page).theme == "dark" and value(page).text_size == 150
-    assert load_engine_config().threads == 7
+    assert page.services.settings.engine_config().threads == 7
 
 
 def test_diagnostics_are_copied_without_what_the_user_wrote(page: SettingsPage) -> None:

@@ -343,6 +343,20 @@ def test_a_dialog_has_a_ring_too(qtbot: QtBot, window: MainWindow) -> None:
     keymap.close()
 
 
+def test_in_a_list_the_ring_is_around_the_row(qtbot: QtBot, window: MainWindow) -> None:
+    rows = QListWidget(window)
+    rows.addItems([str(i) for i in range(40)])
+    rows.setGeometry(100, 100, 200, 200)
+    rows.show()
+    window.ring.by_keyboard()
+    rows.setFocus()
+    for row in (0, 39):
+        rows.setCurrentRow(row)
+        where = rows.visualItemRect(rows.item(row))
+        where.moveTopLeft(rows.viewport().mapTo(window, where.topLeft()))
+        qtbot.waitUntil(lambda where=where: window.ring.geometry() == where)  # type: ignore[misc]
+
+
 def test_the_ring_follows_the_keyboard_only(qtbot: QtBot, window: MainWindow) -> None:
     ring, item = window.ring, rail_item(window, "models")
     qtbot.mouseClick(item, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))

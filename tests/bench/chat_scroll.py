@@ -134,7 +134,7 @@ def main() -> int:
     spin(0.5)
     # As the application does: garbage is collected between events, and not in what is there for good.
     collector = Collector()
-    collector.settle()
+    collector.keep()
     watch, found = Watch(), {}
 
     began = time.perf_counter()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -404,6 +406,21 @@ def test_files_and_nothing_open_the_window(
     monkeypatch.setattr(cli, "open_app", lambda given: opened.append(list(given)) or 0)
     assert main(arguments) == 0
     assert opened == [arguments]
+
+
+def test_nothing_is_taken_apart_after_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    app = types.ModuleType("app.main")
+    app.main = lambda given: ran.append(list(given)) or 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "app.main", app)
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    gc.unfreeze()
+    try:
+        assert cli.open_app(["--demo"]) == 3
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+    assert ran == [["--demo"]]
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
 from engine.config import (
     AppSettings,
     EngineConfig,
+    Precision,
     SamplingParams,
+    changed_settings,
     check_bounds,
+    engine_config,
     info_of,
     settings_of,
 )
@@ -63,3 +67,19 @@ def test_lists_and_dicts_are_not_shared_between_settings() -> None:
     assert AppSettings().extra_model_dirs is not AppSettings().extra_model_dirs
     assert info_of(EngineConfig, "threads").flag == "--threads"
     assert dataclasses.is_dataclass(EngineConfig)
+
+
+def test_how_models_run_survives_a_round() -> None:
+    config = EngineConfig(threads=2, max_ctx=4096, precision=Precision.EXACT, prefill_chunk=128)
+    kept = json.loads(json.dumps(changed_settings(config)))
+    assert set(kept) == {"threads", "max_ctx", "precision", "prefill_chunk"}
+    assert engine_config(AppSettings(engine=kept)) == config
+    assert changed_settings(EngineConfig()) == {}
+
+
+def test_damaged_choices_count_as_none_and_bad_changes_are_refused() -> None:
+    kept = {"threads": -4, "precision": "loud", "max_ctx": "{", "nonsense": 1, "prefill_chunk": 64}
+    assert engine_config(AppSettings(engine=kept)) == EngineConfig(prefill_chunk=64)
+    assert engine_config(AppSettings(engine=kept), threads=3).threads == 3
+    with pytest.raises(BadRequest):
+        engine_config(AppSettings(), threads=0)

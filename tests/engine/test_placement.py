@@ -14,7 +14,7 @@ from engine.entry import Entry, inspect
 from engine.errors import BadRequest, OutOfMemory
 from engine.gguf import open_model, read_header
 from engine.loading import load_model
-from engine.ops.cpu_weights import pack
+from engine.ops.cpu import CpuOps
 from engine.placement import (
     DEFAULT_CTX,
     PAGE_TOKENS,
@@ -279,11 +279,14 @@ def test_the_estimate_is_what_the_processor_really_holds(
 def test_every_type_is_kept_as_the_kernels_keep_it(tmp_path: Path, name: str) -> None:
     kind = by_name(name)
     path = tmp_path / "m.gguf"
-    rows = bytes(kind.row_bytes(256) * 16)
+    rows = bytes(kind.row_bytes(2048) * 16)
     pairs = [pair("general.architecture", STRING, "llama")]
-    path.write_bytes(gguf(pairs, [tensor("w", [256, 16], kind.id)], rows))
+    path.write_bytes(gguf(pairs, [tensor("w", [2048, 16], kind.id)], rows))
     with open_model(path) as file:
-        for precision, floats in ((Precision.FAST, "F16"), (Precision.EXACT, "F32")):
-            kept = pack(file.tensors["w"], floats).data.nbytes
+        for precision in Precision:
+            ops = CpuOps(1, precision)
+            ops.upload(file.tensors["w"])
+            kept = ops.memory()["model"]
+            ops.close()
             found = Footprint.of(file).model(EngineConfig(precision=precision))
             assert found == pytest.approx(kept, rel=0.01)  # panels end at multiples of 64 bytes

@@ -100,6 +100,35 @@ def test_code_is_coloured_over_its_parts(style: Style, lexers: Lexers) -> None:
     assert made.chosen_text(Place(), END) == code
 
 
+def colors(made: Laid) -> list[dict[int, str]]:
+    """The colour of each coloured letter, by box."""
+    return [
+        {
+            at: f.format.foreground().color().name()
+            for f in box.runs[0].layout.formats()
+            for at in range(f.start, f.start + f.length)
+        }
+        for box in made.boxes
+    ]
+
+
+@pytest.mark.parametrize("lines", range(CODE_LINES - 4, CODE_LINES + 1))
+@pytest.mark.parametrize("inside", [2, CODE_LINES * 2 + 3])
+def test_open_code_is_coloured_as_when_it_is_closed(
+    style: Style, lexers: Lexers, lines: int, inside: int
+) -> None:
+    body = "x = 1\n" * lines + '    """\n' + "def f():\n" * inside + '    """\ndef g():\n    pass'
+    growing = Laid(style, lexers)
+    growing.set_width(600)
+    text = f"```python\n{body}"
+    for end in range(0, len(text) + 1, 7):
+        growing.set_text(text[:end])
+        growing.advance(FOREVER)
+    growing.set_text(text)
+    growing.advance(FOREVER)
+    assert colors(growing) == colors(laid(f"{text}\n```", style, lexers))
+
+
 def test_colours_after_letters_that_qt_counts_twice(style: Style, lexers: Lexers) -> None:
     made = laid("```python\nx = '😀'  # one\n```", style, lexers)
     run = made.boxes[0].runs[0]

@@ -273,6 +273,39 @@ def test_list_groups_search_rename_delete_undo(
     assert titles(page)[:2] == ["Pinned", "renamed"]
 
 
+def test_a_chat_that_is_written_to_says_so(
+    qtbot: QtBot, page: ChatPage, engine: FakeEngine, ask: Ask
+) -> None:
+    engine.answer, engine.token_s = "word " * 5000, 0.005
+    page.composer.set_text("question")
+    page.composer.editor.submitted.emit()
+    asked = page.session.chat.info.id
+    page.new_chat()
+    index = page.list.model.index_of(asked)
+    assert index.data(ROW_ROLE).detail.startswith("Writing")
+    page.session.open(asked)
+    qtbot.waitUntil(lambda: page.session.chat.info.id == asked)
+    page.session.stop()
+    settle(qtbot, page.session)
+    assert not page.list.model.index_of(asked).data(ROW_ROLE).detail.startswith("Writing")
+
+
+def test_the_right_button_leaves_the_open_chat_marked(
+    qtbot: QtBot, page: ChatPage, ask: Ask
+) -> None:
+    ask("first")
+    other = page.session.chat.info.id
+    page.new_chat()
+    ask("second")
+    view, model = page.list.view, page.list.model
+    here = view.visualRect(model.index_of(other)).center()
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.RightButton, pos=here)
+    assert view.currentIndex() == model.index_of(page.session.chat.info.id)
+    view.setFocus()
+    page.list.delete(other)
+    assert view.currentIndex() == model.index_of(page.session.chat.info.id)
+
+
 def test_a_narrow_page_folds_the_list(qtbot: QtBot, page: ChatPage) -> None:
     assert page.list.isVisible()
     assert not page.header.chats.isVisible()

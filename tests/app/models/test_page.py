@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
 from app.models.library import Library
+from app.models.opener import opener_of
 from app.models.page import ModelsPage
 from app.page import Services
 from app.theme import theme
@@ -53,6 +54,15 @@ def test_enter_loads_and_goes_to_the_chat(
     qtbot.keyClick(page.view, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: seen.pages == [("chat", {})])
     assert controller.model is not None and controller.model.path == alpha(tree)
+
+
+def test_who_went_on_to_another_page_stays_there(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, services: Services
+) -> None:
+    opener_of(services).began.connect(lambda path: setattr(services, "page", "settings"))
+    with qtbot.waitSignal(controller.model_changed):
+        qtbot.keyClick(page.view, Qt.Key.Key_Return)
+    assert seen.pages == []
 
 
 def test_a_loaded_model_is_not_loaded_again(
@@ -264,6 +274,7 @@ def test_a_card_can_be_closed(
     close = next(b for b in page.panel.card.findChildren(QPushButton) if b.text() == "Close")  # type: ignore[union-attr]
     qtbot.mouseClick(close, Qt.MouseButton.LeftButton)
     assert page.panel.card is None and not page.panel.isVisible()
+    assert page.view.hasFocus(), "not what comes first in the window"
 
 
 # For all

@@ -181,3 +181,15 @@ def test_dropped_buffers_are_used_again() -> None:
     ops, _ = make(record)
     assert len(ops._areas) == 3  # the residual stream stays, two take turns
     ops.close()
+
+
+def test_a_tensor_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(*_: object) -> None:
+        raise MemoryError
+
+    ops = CpuOps(1, Precision.FAST)
+    monkeypatch.setattr(ops._arena, "take", take)
+    for shape in ((512, 64), (64,)):
+        with pytest.raises(OutOfMemory, match=r"t of [\d,]+ bytes finds no room"):
+            ops.upload(tensor("F32", shape))
+    ops.close()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import types
 
-from kernels.cpu import rowwise
+from kernels.cpu import rowwise, runtime
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import F32, I16, I64, Emitter, Target, vec
 from kernels.cpu.runtime import cache_folder
@@ -182,3 +183,22 @@ def test_loops_of_no_turns_are_skipped() -> None:
         function(count, out.ctypes.data)
         assert out[0] == expected
     compiler.close()
+
+
+def _increased(x: int) -> int:
+    return x + 1
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_cut_index_of_numba_is_made_again(tmp_path: Path, size: int) -> None:
+    signature = types.int64(types.int64)
+    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    files = [*tmp_path.rglob("*.nb[ci]")]
+    assert {f.suffix for f in files} == {".nbi", ".nbc"}
+    for file in files:
+        file.write_bytes(file.read_bytes()[:size])
+    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    assert all(f.stat().st_size > size for f in files)
+    before = {f: f.stat().st_mtime_ns for f in files}
+    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    assert before == {f: f.stat().st_mtime_ns for f in files}
