@@ -94,6 +94,10 @@ def load_model(
         model = model_of(file.architecture)
         cfg = model.read_config(file)
         plan = placement.resolve(config, file, devices())
+        if plan.device != "cpu" and cfg.shape.delta is not None:
+            raise UnsupportedModel(
+                f"{file.architecture} runs on the processor only in this version; choose the device cpu."
+            )
         tokenizer = Tokenizer.from_gguf(file.meta)
         if tokenizer.vocab_size > cfg.n_vocab:
             raise ModelFileError(
