@@ -309,7 +309,8 @@ def changed_settings(config: EngineConfig) -> dict[str, Any]:
 class Plan:
     """The resolved configuration of one loaded model: all numbers final, nothing optional.
 
-    `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence.
+    `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence,
+    `n_slots` recurrent states (0 for models that have none).
     """
 
     path: Path
@@ -321,5 +322,6 @@ class Plan:
     prefill_chunk: int
     page_tokens: int
     n_pages: int
+    n_slots: int
     chat_template_file: str | None
     notes: tuple[str, ...] = ()

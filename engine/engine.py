@@ -216,6 +216,9 @@ class Engine:
             self._answers[span.sequence.request_id].started()
         samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
         try:
+            for source, target in scheduler.state_copies:
+                model.ops.copy_state(source, target)
+            scheduler.state_copies.clear()
             result = model.runner.run(step, samplers)
         except Exception as error:
             log.exception("A step failed")

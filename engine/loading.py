@@ -15,7 +15,13 @@ from engine import cards, placement
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Plan
 from engine.devices import devices
-from engine.errors import BadRequest, LoadCancelled, ModelFileError, OutOfMemory
+from engine.errors import (
+    BadRequest,
+    LoadCancelled,
+    ModelFileError,
+    OutOfMemory,
+    UnsupportedModel,
+)
 from engine.gguf import ModelFile, open_model
 from engine.library import folder_problem, refuse_unless_chat_model
 from engine.models.base import model_of
@@ -24,6 +30,7 @@ from engine.pages import PagePool
 from engine.paths import cache_dir
 from engine.runner import Runner
 from engine.scheduler import Scheduler
+from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
 from engine.types import LoadProgress, ModelInfo
 from engine.weights import load_weights
@@ -87,6 +94,10 @@ def load_model(
         model = model_of(file.architecture)
         cfg = model.read_config(file)
         plan = placement.resolve(config, file, devices())
+        if plan.device != "cpu" and cfg.shape.delta is not None:
+            raise UnsupportedModel(
+                f"{file.architecture} runs on the processor only in this version; choose the device cpu."
+            )
         tokenizer = Tokenizer.from_gguf(file.meta)
         if tokenizer.vocab_size > cfg.n_vocab:
             raise ModelFileError(
@@ -94,6 +105,10 @@ def load_model(
                 " the file is put together from parts that do not fit."
             )
         template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
+        if plan.device != "cpu" and cfg.shape.delta is not None:
+            raise UnsupportedModel(
+                f"{file.architecture} runs on the processor only in this version; choose cpu."
+            )
         ops = _make_ops(plan, on_progress)
         try:
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
@@ -103,6 +118,7 @@ def load_model(
                 pages=plan.n_pages,
                 page_tokens=plan.page_tokens,
                 pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+                slots=plan.n_slots,
             )
             ops.allocate(cfg.shape, limits)
             with ops.recording():
@@ -125,13 +141,14 @@ def load_model(
             template=template,
             ops=ops,
             runner=Runner(ops, limits, cfg.shape),
-            scheduler=Scheduler(
-                PagePool(plan.n_pages, plan.page_tokens),
-                plan.max_concurrency,
-                plan.prefill_chunk,
-                plan.max_ctx,
-            ),
+            scheduler=_scheduler(plan),
         )
+
+
+def _scheduler(plan: Plan) -> Scheduler:
+    states = StateSlots(plan.n_slots) if plan.n_slots else None
+    pool = PagePool(plan.n_pages, plan.page_tokens, states.forget if states else None)
+    return Scheduler(pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states)
 
 
 def _make_ops(plan: Plan, on_progress: OnProgress | None) -> Ops:
@@ -142,7 +159,8 @@ def _make_ops(plan: Plan, on_progress: OnProgress | None) -> Ops:
             if on_progress is not None:
                 on_progress(LoadProgress("preparing", done, total))
 
-        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)
+        # Without recurrent layers and experts so far; `load_model` refuses models that have them.
+        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
     from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
 
     return CpuOps(plan.threads, plan.precision)
@@ -155,7 +173,7 @@ def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event |
     if on_progress is not None:
         on_progress(LoadProgress("warming up", 0, 1))
     zero = np.zeros(1, dtype=np.int32)
-    ops.run(StepInput(zero, zero, zero, zero[None, :], zero))
+    ops.run(StepInput(zero, zero, zero, zero[None, :], zero, zero))
     if on_progress is not None:
         on_progress(LoadProgress("warming up", 1, 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
@@ -25,7 +26,11 @@ class PagePool:
     pages last one first, so a page is never older in that order than the pages that continue it.
     """
 
-    def __init__(self, n_pages: int, page_tokens: int) -> None:
+    def __init__(
+        self, n_pages: int, page_tokens: int, on_forget: Callable[[int], None] | None = None
+    ) -> None:
+        """`on_forget` hears of each known page that gets other tokens."""
+        self._on_forget = on_forget
         self.n_pages = n_pages
         self.page_tokens = page_tokens
         self._free = list(range(n_pages - 1, -1, -1))
@@ -125,3 +130,5 @@ class PagePool:
 
     def _forget(self, page: int) -> None:
         del self._index[self._nodes.pop(page).key]
+        if self._on_forget is not None:
+            self._on_forget(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -19,6 +20,7 @@ _LEAST_CTX = 2_048  # below this an automatic context is of no use
 _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
+_CHECKPOINTS = 8  # recurrent states that remember prefixes
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
 # Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other types
@@ -35,8 +37,8 @@ class Footprint:
     """What of a file decides over memory; 0 where the file does not say.
 
     `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
-    `context` tokens of training, `kv_values` keys and values of a token in all layers, `row` bytes of
-    intermediate values a token, `n_vocab` words.
+    `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
+    recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words.
     """
 
     weights: int
@@ -45,13 +47,15 @@ class Footprint:
     kv_values: int
     row: int
     n_vocab: int
+    state: int = 0
 
     @classmethod
     def of(cls, header: HeaderSummary, on_card: bool = False) -> Footprint:
         """Read it from a header, as the processor or a graphics card keeps it; never raises, whatever the
         file holds."""
         arch, meta = header.architecture, header.meta
-        layers = _number(meta, f"{arch}.block_count")
+        blocks = _number(meta, f"{arch}.block_count")
+        layers = max(0, blocks - _number(meta, f"{arch}.nextn_predict_layers"))
         embd = _number(meta, f"{arch}.embedding_length")
         heads = _largest(meta, f"{arch}.attention.head_count")
         key = _number(meta, f"{arch}.attention.key_length") or (embd // heads if heads else 0)
@@ -60,17 +64,21 @@ class Footprint:
         if isinstance(kv_heads, list):
             all_kv_heads = sum(n for n in kv_heads if type(n) is int and 0 < n < 1 << 40)
         else:
-            # Hybrid models keep keys and values in every n-th layer only.
-            interval = max(1, _number(meta, f"{arch}.full_attention_interval"))
             kv_heads = _number(meta, f"{arch}.attention.head_count_kv") or heads
-            all_kv_heads = layers // interval * kv_heads
+            all_kv_heads = _attention_layers(header, layers) * kv_heads
         ff = _largest(meta, f"{arch}.feed_forward_length") or _number(
             meta, f"{arch}.expert_feed_forward_length"
         )
         words = meta.get("tokenizer.ggml.tokens")
         weights = loose = 0
-        for info in header.infos.values():
-            n_blocks = info.n_bytes // info.type.bytes
+        # The blocks after the layers draft tokens and are not loaded.
+        drafting = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
+        for name, info in header.infos.items():
+            if name.startswith(drafting):
+                continue
+            # The processor keeps rows by sixteen.
+            rows = max(1, math.prod(info.shape[:-1]))
+            n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
             if on_card:
                 weights += bytes_on_card(info.shape, info.type.id)
             elif len(info.shape) == 1:
@@ -79,12 +87,13 @@ class Footprint:
                 weights += _KEPT[info.type.name] * n_blocks
             else:
                 loose += info.type.block * n_blocks
-        values = 7 * embd + 5 * heads * key + 3 * ff
+        values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
             weights=weights,
             loose=loose,
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
+            state=_state_bytes(header),
             row=int(values * _BYTES_PER_VALUE),
             n_vocab=len(words) if isinstance(words, list) else 0,
         )
@@ -97,11 +106,50 @@ class Footprint:
         """Bytes of one page of keys and values, all layers; a card always keeps f16."""
         return self.kv_values * PAGE_TOKENS * (2 if on_card else _float_bytes(config))
 
+    def slots(self, config: EngineConfig) -> int:
+        """Recurrent states: one for each sequence at once, the others remember prefixes."""
+        return config.max_concurrency + _CHECKPOINTS if self.state else 0
+
     def work(self, config: EngineConfig) -> int:
-        """Bytes of step buffers, logits and vocabulary."""
+        """Bytes of step buffers, logits, recurrent states and vocabulary."""
         rows = config.prefill_chunk + config.max_concurrency
         logits = config.max_concurrency * self.n_vocab * 4
-        return rows * self.row + logits + self.n_vocab * _BYTES_PER_WORD
+        states = self.slots(config) * self.state
+        return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
+
+
+def _attention_layers(header: HeaderSummary, layers: int) -> int:
+    """How many of `layers` keep keys and values: in hybrid models only some."""
+    arch, meta = header.architecture, header.meta
+    recurrent = meta.get(f"{arch}.attention.recurrent_layers")
+    if isinstance(recurrent, list):
+        return sum(not r for r in recurrent[:layers])
+    return layers // max(1, _number(meta, f"{arch}.full_attention_interval"))
+
+
+def _more_values(header: HeaderSummary) -> int:
+    """Intermediate values a token of recurrent layers, gated attention and experts."""
+    arch, meta = header.architecture, header.meta
+
+    def number(key: str) -> int:
+        return _number(meta, f"{arch}.{key}")
+
+    more = number("expert_used_count") * number("expert_feed_forward_length")
+    more += number("expert_count")
+    if size := number("ssm.state_size"):
+        more += (2 * number("ssm.group_count") + 3 * number("ssm.time_step_rank")) * size
+        more += _largest(meta, f"{arch}.attention.head_count") * number("attention.key_length")
+    return more
+
+
+def _state_bytes(header: HeaderSummary) -> int:
+    """Matrices and convolution tails of all Gated DeltaNet layers, float32."""
+    arch, meta = header.architecture, header.meta
+    size = _number(meta, f"{arch}.ssm.state_size")
+    n_v, n_k = (_number(meta, f"{arch}.ssm.{k}") for k in ("time_step_rank", "group_count"))
+    tail = max(0, _number(meta, f"{arch}.ssm.conv_kernel") - 1)
+    layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
+    return layers * 4 * size * (n_v * size + tail * (2 * n_k + n_v))
 
 
 def _float_bytes(config: EngineConfig) -> int:
@@ -179,6 +227,7 @@ def resolve(
         prefill_chunk=config.prefill_chunk,
         page_tokens=PAGE_TOKENS,
         n_pages=sizing.n_pages,
+        n_slots=sizing.footprint.slots(config),
         chat_template_file=config.chat_template_file,
         notes=sizing.notes(),
     )

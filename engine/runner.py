@@ -61,7 +61,10 @@ class Runner:
         for start in range(0, len(ids), chunk):
             piece = np.asarray(ids[start : start + chunk], dtype=np.int32)
             rows = np.arange(len(piece), dtype=np.int32)
-            yield self.ops.run(StepInput(piece, start + rows, np.zeros_like(rows), table, rows))
+            slot = np.zeros(1, dtype=np.int32)
+            yield self.ops.run(
+                StepInput(piece, start + rows, np.zeros_like(rows), table, rows, slot)
+            )
 
     def _input(self, step: Step) -> StepInput:
         n = step.n_tokens
@@ -69,6 +72,7 @@ class Runner:
         positions = np.empty(n, dtype=np.int32)
         sequence = np.empty(n, dtype=np.int32)
         table = np.zeros((len(step.spans), self.limits.pages_per_sequence), dtype=np.int32)
+        slots = np.empty(len(step.spans), dtype=np.int32)
         logit_rows = []
         row = 0
         for i, span in enumerate(step.spans):
@@ -76,11 +80,13 @@ class Runner:
             tokens[row:end] = span.tokens
             positions[row:end] = np.arange(span.start, span.start + len(span.tokens))
             sequence[row:end] = i
+            slots[i] = span.sequence.slot
             table[i, : len(span.sequence.pages)] = span.sequence.pages
             if span.want_logits:
                 logit_rows.append(end - 1)
             row = end
-        return StepInput(tokens, positions, sequence, table, np.array(logit_rows, dtype=np.int32))
+        rows = np.array(logit_rows, dtype=np.int32)
+        return StepInput(tokens, positions, sequence, table, rows, slots)
 
     def _numeric_error(self, step_input: StepInput) -> NumericError:
         layer = self.ops.first_bad_layer(step_input)

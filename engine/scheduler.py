@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from engine.errors import ContextOverflow
 from engine.pages import PagePool
+from engine.state import CHECKPOINT_TOKENS, StateSlots
 from engine.types import Sequence, Span, Step
 
 STEP_S = 0.5
@@ -19,13 +20,23 @@ class Scheduler:
     prompts, `prefill_chunk` tokens a step, is shared evenly by the sequences that read theirs. When the
     pages run out, the youngest sequence gives its pages back and waits; it is computed again later, so
     its text does not change.
+
+    A model with recurrent state can only go on from a prefix whose state was kept: spans end where a
+    checkpoint is due, and `state_copies` (source, target) are to be done in order before the next step.
     """
 
     def __init__(
-        self, pool: PagePool, max_concurrency: int, prefill_chunk: int, max_ctx: int
+        self,
+        pool: PagePool,
+        max_concurrency: int,
+        prefill_chunk: int,
+        max_ctx: int,
+        states: StateSlots | None = None,
     ) -> None:
         assert pool.n_pages * pool.page_tokens >= max_ctx, "one whole context must fit"
         self.pool = pool
+        self.states = states
+        self.state_copies: list[tuple[int, int]] = []
         self.max_concurrency = max_concurrency
         self.prefill_chunk = prefill_chunk
         self.max_ctx = max_ctx
@@ -49,7 +60,7 @@ class Scheduler:
             self.running.remove(sequence)
         elif sequence in self.waiting:
             self.waiting.remove(sequence)
-        self.pool.release(sequence.pages)
+        self._give_back(sequence)
 
     def plan(self) -> Step | None:
         """The next step, with pages for all its tokens; None when there is nothing to do."""
@@ -64,6 +75,8 @@ class Scheduler:
             n = missing
             if missing > 1:
                 n = min(missing, max(1, room // readers))
+                if self.states is not None:
+                    n = min(n, self._next_checkpoint(sequence) - sequence.n_computed)
                 room -= n
                 readers -= 1
             if self._reserve(sequence, sequence.n_computed + n):
@@ -84,6 +97,7 @@ class Scheduler:
             sequence.n_computed = span.start + len(span.tokens)
             if sequence.n_computed // size > first:
                 self.pool.register(sequence.pages, sequence.tokens[: sequence.n_computed], first)
+                self._checkpoint(sequence)
 
     def pace(self, step: Step, seconds: float) -> None:
         """Choose how much of prompts the next step reads, so that a step is a moment on any PC.
@@ -107,14 +121,57 @@ class Scheduler:
             if self._prefix_is_being_read(sequence):
                 continue
             sequence.pages = self.pool.match(sequence.tokens)
-            sequence.n_computed = len(sequence.pages) * self.pool.page_tokens
-            if not self._fits(sequence):
-                self.pool.release(sequence.pages)
-                sequence.n_computed = 0
+            if not self._take_state(sequence) or not self._fits(sequence):
+                self._give_back(sequence)
                 return
+            sequence.n_computed = len(sequence.pages) * self.pool.page_tokens
             sequence.n_reused = sequence.n_computed
             self.waiting.remove(sequence)
             self.running.append(sequence)
+
+    def _take_state(self, sequence: Sequence) -> bool:
+        """A slot for the sequence, with the state after its known pages; shortens them to a checkpoint."""
+        if self.states is None:
+            return True
+        n, kept = self.states.find(sequence.pages)
+        known, extra = sequence.pages[:n], sequence.pages[n:]
+        self.pool.release(extra)
+        sequence.pages = known
+        slot = self.states.take()
+        if slot is None:
+            return False
+        sequence.slot = slot
+        if n and slot != kept:
+            self.state_copies.append((kept, slot))
+        return True
+
+    def _next_checkpoint(self, sequence: Sequence) -> int:
+        """Where the next span of a prompt must end at the latest."""
+        size = self.pool.page_tokens
+        due = (sequence.n_computed // CHECKPOINT_TOKENS + 1) * CHECKPOINT_TOKENS
+        last = (len(sequence.tokens) - 1) // size * size
+        return min(due, last) if last > sequence.n_computed else len(sequence.tokens)
+
+    def _checkpoint(self, sequence: Sequence) -> None:
+        """Keep the state where it stands at the end of a page: the prompt's own, and the answer's newest."""
+        size = self.pool.page_tokens
+        if self.states is None or sequence.n_computed % size:
+            return
+        page = sequence.pages[sequence.n_computed // size - 1]
+        if sequence.n_computed > sequence.n_prompt:
+            self.states.forget(sequence.checkpoint)
+            sequence.checkpoint = page
+        slot = self.states.remember(page)
+        if slot is not None:
+            self.state_copies.append((sequence.slot, slot))
+
+    def _give_back(self, sequence: Sequence) -> None:
+        self.pool.release(sequence.pages)
+        sequence.n_computed = 0
+        sequence.checkpoint = -1
+        if self.states is not None and sequence.slot >= 0:
+            self.states.give(sequence.slot)
+            sequence.slot = -1
 
     def _fits(self, sequence: Sequence) -> bool:
         """Whether all its tokens fit beside what already runs, with a page for each to grow into."""
@@ -150,8 +207,7 @@ class Scheduler:
 
     def _preempt(self, sequence: Sequence) -> None:
         self.running.remove(sequence)
-        self.pool.release(sequence.pages)
-        sequence.n_computed = 0
+        self._give_back(sequence)
         self.waiting.appendleft(sequence)
 
 

@@ -181,7 +181,8 @@ class Metrics:
 class Sequence:
     """One request's tokens and where they stand. The scheduler owns it; the runner only reads.
 
-    `n_computed` tokens have their keys and values in `pages`; `tokens` is prompt and answer so far.
+    `n_computed` tokens have their keys and values in `pages`, and their recurrent state, for models that
+    have one, in `slot`; `tokens` is prompt and answer so far.
     """
 
     request_id: int
@@ -191,6 +192,8 @@ class Sequence:
     pages: list[int] = field(default_factory=list)
     n_computed: int = 0
     n_reused: int = 0
+    slot: int = -1
+    checkpoint: int = -1  # the page of its newest checkpoint inside the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 
 from engine.errors import LoadCancelled, ModelFileError, UnsupportedModel
@@ -29,7 +30,7 @@ def check_tensors(file: ModelFile, specs: Iterable[TensorSpec]) -> list[TensorSp
                 f"The file has no tensor {spec.name}, expected with shape {spec.shape}."
                 " It is damaged or not a whole model; download it again."
             )
-        if tensor.shape != spec.shape:
+        if tensor.shape not in (spec.shape, spec.shape[spec.shape[:1] == (1,) :]):
             raise ModelFileError(
                 f"Tensor {spec.name} has shape {tensor.shape}, expected {spec.shape} from the file's"
                 " metadata."
@@ -51,11 +52,11 @@ def load_weights(
     on_progress: Callable[[LoadProgress], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> SimpleNamespace:
-    """Upload every tensor: `blk.3.attn_q.weight` becomes `w.blk[3].attn_q`.
+    """Upload every tensor: `blk.3.attn_q.weight` becomes `w.blk[3].attn_q`, `ssm_dt.bias` `ssm_dt_bias`.
 
     A file without `output.weight` has it tied to `token_embd.weight`. Raises `LoadCancelled`.
     """
-    present = check_tensors(file, specs)
+    present = [s for s in check_tensors(file, specs) if not s.unused]
     total = sum(file.tensors[s.name].data.nbytes for s in present)
     root = SimpleNamespace(blk=[])
     done = 0
@@ -63,14 +64,15 @@ def load_weights(
         if cancel is not None and cancel.is_set():
             raise LoadCancelled("The load was stopped.")
         tensor = file.tensors[spec.name]
-        *path, name, _ = spec.name.split(".")
-        owner = root
-        if path:
-            index = int(path[1])
-            while len(root.blk) <= index:
+        if tensor.shape != spec.shape:  # a matrix of one row, stored as a vector
+            tensor = replace(tensor, shape=spec.shape, data=tensor.data.reshape(1, -1))
+        owner, name = root, spec.name.removesuffix(".weight")
+        if name.startswith("blk."):
+            _, index, name = name.split(".", 2)
+            while len(root.blk) <= int(index):
                 root.blk.append(SimpleNamespace())
-            owner = root.blk[index]
-        setattr(owner, name, ops.upload(tensor))
+            owner = root.blk[int(index)]
+        setattr(owner, name.replace(".", "_"), ops.upload(tensor))
         done += tensor.data.nbytes
         if on_progress is not None:
             on_progress(LoadProgress("reading", done, total))

@@ -19,11 +19,15 @@ from engine.ops.base import Ops, Rope, Shape
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor that a model file expects: GGUF name and shape, (out, in) for a matrix."""
+    """A tensor that a model file expects: GGUF name and shape, (out, in) for a matrix.
+
+    An `unused` one is checked but not loaded.
+    """
 
     name: str
     shape: tuple[int, ...]
     optional: bool = False
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,11 @@ class DenseConfig:
     rope: Rope
 
     @classmethod
-    def from_gguf(cls, file: ModelFile, interleaved: bool) -> DenseConfig:
-        """Read and check `<architecture>.*`; `interleaved` is the architecture's rope pairing."""
+    def from_gguf(cls, file: ModelFile, interleaved: bool, experts: bool = False) -> DenseConfig:
+        """Read and check `<architecture>.*`; `interleaved` is the architecture's rope pairing.
+
+        With `experts` the feed-forward part is the architecture's own, and `n_ff` is 0.
+        """
         arch, meta = file.architecture, file.meta
         n_embd = meta_int(meta, f"{arch}.embedding_length", low=1)
         n_heads = meta_int(meta, f"{arch}.attention.head_count", low=1)
@@ -59,7 +66,7 @@ class DenseConfig:
             raise UnsupportedModel(
                 f"Keys have {head_dim} dims and values {value_dim}; this version needs them equal."
             )
-        if meta_int(meta, f"{arch}.expert_count", default=0):
+        if not experts and meta_int(meta, f"{arch}.expert_count", default=0):
             raise UnsupportedModel(
                 f"A {arch} file with experts; this version runs only its dense form."
             )
@@ -77,7 +84,7 @@ class DenseConfig:
         return cls(
             n_layers=meta_int(meta, f"{arch}.block_count", low=1, high=1024),
             n_embd=n_embd,
-            n_ff=meta_int(meta, f"{arch}.feed_forward_length", low=1),
+            n_ff=0 if experts else meta_int(meta, f"{arch}.feed_forward_length", low=1),
             n_heads=n_heads,
             n_kv_heads=n_kv_heads,
             head_dim=head_dim,

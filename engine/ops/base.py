@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,8 +46,28 @@ class Rope:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaShape:
+    """Gated DeltaNet layers: `n_v_heads` states of (head_dim, head_dim) float32 each, and the last
+    `conv_kernel` - 1 rows of q|k|v before the convolution; v-head j goes with k-head j % n_k_heads.
+    """
+
+    n_layers: int
+    n_k_heads: int
+    n_v_heads: int
+    head_dim: int
+    conv_kernel: int
+
+    @property
+    def qkv(self) -> int:
+        """Columns of q|k|v."""
+        return (2 * self.n_k_heads + self.n_v_heads) * self.head_dim
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
-    """What a backend must allocate for a model: attention layers' key/value heads and the vocabulary."""
+    """What a backend must allocate for a model of `n_layers`, those of `delta` recurrent, all others with
+    attention over `n_kv_heads` of `head_dim`.
+    """
 
     n_layers: int
     n_embd: int
@@ -55,17 +75,26 @@ class Shape:
     n_heads: int
     n_kv_heads: int
     head_dim: int
+    delta: DeltaShape | None = None
+
+    @property
+    def n_kv_layers(self) -> int:
+        """Layers with attention."""
+        return self.n_layers - (self.delta.n_layers if self.delta else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Capacities: `rows` tokens and `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`."""
+    """Capacities: `rows` tokens and `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`,
+    and `slots` of recurrent state for models that have it.
+    """
 
     rows: int
     sequences: int
     pages: int
     page_tokens: int
     pages_per_sequence: int
+    slots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +104,8 @@ class StepInput:
     `tokens`, `positions` and `sequence` are (M,); row m belongs to row `sequence[m]` of `page_table`
     (S, P), stores its key and value at `positions[m]` and attends to positions 0..positions[m] of its
     sequence (rows of the same step included). `logit_rows` (R,) are the rows whose logits are wanted.
+    `slots` (S,) hold the sequences' recurrent states, which are zero before position 0; the rows of a
+    sequence stand together and in order.
     """
 
     tokens: NDArray[np.int32]
@@ -82,6 +113,7 @@ class StepInput:
     sequence: NDArray[np.int32]
     page_table: NDArray[np.int32]
     logit_rows: NDArray[np.int32]
+    slots: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
 class Ops(Protocol):
@@ -118,6 +150,10 @@ class Ops(Protocol):
         """Copy one page of every layer, keys and values."""
         ...
 
+    def copy_state(self, source: int, target: int) -> None:
+        """Copy one slot of recurrent state, all layers."""
+        ...
+
     def close(self) -> None:
         """Free everything; the object is unusable after it."""
         ...
@@ -146,10 +182,50 @@ class Ops(Protocol):
         q_norm: Weight | None = None,
         k_norm: Weight | None = None,
         eps: float = 0.0,
+        gated: bool = False,
     ) -> Buffer:
         """Attention of q|k|v rows: per-head RMSNorm where given, rope, store k and v, softmax(qk/sqrt(d)) v.
 
-        Takes (M, (n_heads + 2 n_kv_heads) * head_dim), gives (M, n_heads * head_dim).
+        Takes (M, (n_heads + 2 n_kv_heads) * head_dim), gives (M, n_heads * head_dim). `layer` counts the
+        layers with attention. With `gated` each head of q is q|gate, and its output is multiplied by
+        sigmoid(gate).
+        """
+        ...
+
+    def delta(
+        self,
+        mixed: Buffer,
+        layer: int,
+        conv1d: Weight,
+        dt_bias: Weight,
+        a: Weight,
+        norm: Weight,
+        eps: float,
+    ) -> Buffer:
+        """Gated DeltaNet (arXiv 2412.06464) of rows q|k|v|z|alpha|beta; moves the sequences' states on.
+
+        q|k|v go through a causal depthwise convolution `conv1d` (columns, kernel) and silu; q and k are
+        scaled to length 1, q also by 1/sqrt(head_dim). With g = exp(a * softplus(alpha + dt_bias)) and
+        b = sigmoid(beta): S <- g S; S <- S + k (b (v - S^T k))^T; o = S^T q. Gives
+        RMSNorm(o, norm) * silu(z): (M, n_v_heads * head_dim). `layer` counts the recurrent layers.
+        """
+        ...
+
+    def experts(
+        self,
+        h: Buffer,
+        router: Weight,
+        gate: Weight,
+        up: Weight,
+        down: Weight,
+        n_used: int,
+        shared: Buffer,
+        shared_gate: Weight,
+    ) -> Buffer:
+        """Mixture of experts: of softmax(router h) the `n_used` largest, scaled to sum 1, weigh
+        down(silu(gate h) * up h); `shared` is added, times sigmoid(shared_gate h).
+
+        Stacks are (n_experts, out, in); `shared` and the result (M, n_embd).
         """
         ...
 

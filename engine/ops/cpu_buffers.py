@@ -64,18 +64,24 @@ class Buffer:
         return rows.reshape(n_rows, -1)[:, : self.width]
 
 
-def key_value_pages(shape: Shape, limits: Limits, number_bytes: int) -> NDArray[np.uint8]:
-    """Memory (n_layers, 2, pages, page bytes); raises `OutOfMemory` with the addends."""
+def key_value_pages(
+    shape: Shape, limits: Limits, number_bytes: int, states: int = 0
+) -> NDArray[np.uint8]:
+    """Memory (n_kv_layers, 2, pages, page bytes); raises `OutOfMemory` with the addends, `states` bytes of
+    recurrent state that must fit beside it among them.
+    """
     page = shape.n_kv_heads * PAGE * shape.head_dim * number_bytes
-    need = shape.n_layers * 2 * limits.pages * page
+    need = shape.n_kv_layers * 2 * limits.pages * page
     free = psutil.virtual_memory().available
+    more = f", recurrent states {states:,} ({limits.slots} slots)" if states else ""
     short = OutOfMemory(
-        f"CPU: keys and values need {need:,} bytes ({shape.n_layers} layers x 2 x {limits.pages} pages x "
-        f"{page:,} bytes) and {free:,} are free. Use a shorter context or fewer sequences at once."
+        f"CPU: keys and values need {need:,} bytes ({shape.n_kv_layers} layers x 2 x {limits.pages} "
+        f"pages x {page:,} bytes){more} and {free:,} are free. Use a shorter context or fewer sequences "
+        "at once."
     )
-    if need > free:
+    if need + states > free:
         raise short
     try:
-        return aligned(need).reshape(shape.n_layers, 2, limits.pages, page)
+        return aligned(need).reshape(shape.n_kv_layers, 2, limits.pages, page)
     except MemoryError as e:
         raise short from e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import psutil
 from numpy.typing import NDArray
 
 from engine import quants
-from engine.errors import OutOfMemory
+from engine.errors import OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from kernels.cpu.formats import FORMATS
 from kernels.cpu.panels import DENSE, PANEL, Interleave, pack_dense
@@ -20,7 +21,7 @@ _STORED = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """An uploaded tensor: a float32 vector, or panels of `kind`.
+    """An uploaded tensor: a float32 vector, or panels of `kind`; the matrices of a stack follow each other.
 
     `count` is what product kernels take as the length: blocks, or inputs of a dense kind.
     """
@@ -52,7 +53,12 @@ def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) ->
         data = arena.take(4 * padded(len(values)))
         data.view(np.float32)[: len(values)] = values
         return Weight("vector", tensor.shape, data)
-    n, k = tensor.shape
+    *outer, k = tensor.shape
+    if len(outer) > 1 and outer[-1] % PANEL:
+        raise UnsupportedModel(
+            f"{tensor.name}: found {outer[-1]} outputs an expert, expected a multiple of {PANEL}."
+        )
+    n = math.prod(outer)
     raw = tensor.data.reshape(n, -1)
     if kind in FORMATS:
         form = FORMATS[kind]
@@ -73,7 +79,7 @@ def pack(tensor: Tensor, fallback: str, arena: Arena, interleave: Interleave) ->
 
 
 def _panels(arena: Arena, tensor: Tensor, panel_bytes: int) -> NDArray[np.uint8]:
-    panels = -(-tensor.shape[0] // PANEL)
+    panels = -(-math.prod(tensor.shape[:-1]) // PANEL)
     return arena.take(panels * panel_bytes).reshape(panels, panel_bytes)
 
 

@@ -43,6 +43,7 @@ def place(header: int, a: int, tid: int, scratch: int) -> None:
         field(p, Of.NUMBER_BYTES),
     )  # fmt: skip
     capacity = field(p, Of.ROWS)
+    per_query = 2 if field(p, Of.GATE) else 1
     n_rows = field(header, Head.M)
     threads = field(header, Head.THREADS)
     group = heads // kv_heads
@@ -51,7 +52,7 @@ def place(header: int, a: int, tid: int, scratch: int) -> None:
     head_bytes = PAGE * dim * size
     for item in range(items * tid // threads, items * (tid + 1) // threads):
         m, head = item // each, item % each
-        x = qkv + m * stride + 4 * dim * head
+        x = qkv + m * stride + 4 * dim * (min(head, heads) * per_query + max(0, head - heads))
         angles = table + m * table_stride
         if head < heads:
             if q_norm:
@@ -139,6 +140,9 @@ def _deliver(p: int, m: int, head: int, total: int) -> None:
     dim = field(p, Of.DIM)
     to = field(p, Of.OUT) + m * field(p, Of.OUT_STRIDE) + 4 * dim * head
     call(field(p, Of.DIVIDE), (total, to, dim))
+    if field(p, Of.GATE):
+        gate = field(p, Of.QKV) + m * field(p, Of.QKV_STRIDE) + 4 * dim * (2 * head + 1)
+        call(field(p, Of.GATE), (to, gate, dim))
     coded = field(p, Of.CODED)
     if coded and dim % 32 == 0:
         coded += m * field(p, Of.CODED_STRIDE) + dim // 32 * head * CODED_BLOCK

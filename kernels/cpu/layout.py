@@ -18,6 +18,11 @@ class Op(IntEnum):
     GATHER = 7
     CODE = 8
     GATED = 9
+    DELTA = 10
+    ROUTE = 11
+    GROUP = 12
+    EXPERTS_UP = 13
+    EXPERTS_DOWN = 14
 
 
 class Meet(IntEnum):
@@ -72,6 +77,97 @@ class Attention(IntEnum):
     CODE = 29
     CODED = 30
     CODED_STRIDE = 31
+    GATE = 32
+    """Kernel for the gates that follow each head of q; 0 if there are none."""
+
+
+class Delta(IntEnum):
+    """The operands of DELTA of one layer, in an array of their own.
+
+    `STATES` and `TAILS` are the layer's slots of `STATE_BYTES` (v-head, key dim, value dim) and `TAIL_BYTES`
+    (tap, column), float32.
+    """
+
+    MIXED = 0
+    MIXED_STRIDE = 1
+    K_HEADS = 2
+    V_HEADS = 3
+    DIM = 4
+    TAPS = 5
+    CONVOLUTION = 6
+    PANEL_STRIDE = 7
+    DT_BIAS = 8
+    A = 9
+    NORM = 10
+    EPS = 11
+    SCALE = 12
+    STATES = 13
+    STATE_BYTES = 14
+    TAILS = 15
+    TAIL_BYTES = 16
+    CONVOLVE = 17
+    UNIT = 18
+    GATES = 19
+    RECUR = 20
+    NORMALISE = 21
+    SWIGLU = 22
+    OUT = 23
+    OUT_STRIDE = 24
+    CODED = 25
+    CODED_STRIDE = 26
+    RECORD_BYTES = 27
+
+
+class Experts(IntEnum):
+    """The operands of ROUTE, GROUP, EXPERTS_UP and EXPERTS_DOWN of one layer, in an array of their own.
+
+    `GATE`, `UP` and `DOWN` begin seven operands each, see `Stack`. `CHOSEN` is (row, slot) int32, `WEIGHTS`
+    (row, slot + 1) float32 with the shared expert's last; `PAIRS` holds row * used + slot by expert, those
+    of expert e from `STARTS`[e] to `STARTS`[e + 1]; `ACTIVE` the number of experts that have any, then them.
+    """
+
+    SCORES = 0
+    SCORES_STRIDE = 1
+    N = 2
+    USED = 3
+    CHOSEN = 4
+    WEIGHTS = 5
+    STARTS = 6
+    PAIRS = 7
+    ACTIVE = 8
+    INNER = 9
+    OUTPUTS = 10
+    COLUMNS = 11
+    """Blocks of 32 inner columns whose weights stay in the cache."""
+    PRIVATE = 12
+    SWIGLU = 13
+    ACTIVATION = 14
+    ACTIVATION_STRIDE = 15
+    ACTIVATION_SLOT = 16
+    CODED = 17
+    CODED_STRIDE = 18
+    CODED_SLOT = 19
+    SHARED = 20
+    SHARED_STRIDE = 21
+    OUT = 22
+    OUT_STRIDE = 23
+    WEIGH = 24
+    ADD = 25
+    GATE = 26
+    UP = 33
+    DOWN = 40
+
+
+class Stack(IntEnum):
+    """The operands of a stack of matrices: product kernels, rows, and the bytes from expert to expert."""
+
+    KERNELS = 0
+    X = 1
+    X_STRIDE = 2
+    W = 3
+    PANEL_STRIDE = 4
+    K = 5
+    EXPERT_BYTES = 6
 
 
 WIDTH = 20
@@ -110,6 +206,7 @@ class Head(IntEnum):
     N_PAGES = 40
     SPLIT = 41
     COUNTERS = 42
+    SLOTS = 43
     ASLEEP = 48
 
 

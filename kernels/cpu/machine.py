@@ -77,6 +77,29 @@ def store32(typing: Any, address: Any, value: Any) -> Any:
 
 
 @machine
+def load_float(typing: Any, address: Any) -> Any:
+    """A float32."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(builder.inttoptr(values[0], ir.FloatType().as_pointer()))
+
+    return types.float32(types.int64), codegen
+
+
+@machine
+def store_float(typing: Any, address: Any, value: Any) -> Any:
+    """Plain store of a number as float32."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FloatType()
+        value = builder.fptrunc(values[1], kind)
+        builder.store(value, builder.inttoptr(values[0], kind.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.float64), codegen
+
+
+@machine
 def clear(typing: Any, to: Any, n: Any) -> Any:
     """Set n bytes to zero."""
 

@@ -7,7 +7,7 @@ instruction, or pieces of large ones, and meet at a barrier after it; no result 
 
 from __future__ import annotations
 
-from kernels.cpu import attention, instructions
+from kernels.cpu import attention, delta, experts, instructions
 from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
 from kernels.cpu.machine import (
     atomic_add,
@@ -89,6 +89,16 @@ def _execute(header: int, tid: int) -> None:
             instructions.gather(header, a, tid, first, last)
         elif op == Op.CODE:
             instructions.code(header, a, tid, first, last)
+        elif op == Op.DELTA:
+            delta.delta(header, a, i, tid, scratch)
+        elif op == Op.ROUTE:
+            experts.route(a, first, last)
+        elif op == Op.GROUP:
+            experts.group(header, a, tid)
+        elif op == Op.EXPERTS_UP:
+            experts.up(header, a, i, tid, scratch)
+        elif op == Op.EXPERTS_DOWN:
+            experts.down(header, a, i, tid, scratch)
         if meet:
             meetings = _meet(header, meetings)
     _meet(header, meetings)

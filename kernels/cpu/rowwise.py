@@ -26,7 +26,7 @@ STATE = 4
 _ROW = vec(F32)
 
 
-def _from_bits(e: Emitter, bits: Value) -> Value:
+def from_bits(e: Emitter, bits: Value) -> Value:
     """An f32 argument, passed as its bits in an integer."""
     return e.b.bitcast(e.b.trunc(bits, I32), F32)
 
@@ -80,7 +80,7 @@ def _norm_scale(e: Emitter, squares: Value, n: Value, eps: Value) -> Value:
     """1 / sqrt(mean + eps) in every lane."""
     b = e.b
     mean = b.fdiv(e.tree(b.fadd, squares), b.sitofp(n, F32))
-    root = e.call("llvm.sqrt.f32", F32, b.fadd(mean, _from_bits(e, eps)))
+    root = e.call("llvm.sqrt.f32", F32, b.fadd(mean, from_bits(e, eps)))
     return e.splat(b.fdiv(e.const(F32, 1.0), root))
 
 
@@ -285,6 +285,20 @@ def divide(name: str, target: Target) -> str:
     return e.finish()
 
 
+def gate(name: str, target: Target) -> str:
+    """Kernel (x, gate, n): x *= sigmoid(gate) in place, n a multiple of 16."""
+    e = Emitter(name, 3, target)
+    b = e.b
+    x, gates, n = e.arg
+    px, pg = e.pointer(x), e.pointer(gates)
+    one = e.const(_ROW, 1.0)
+    with e.loop(b.lshr(n, I64(4))) as loop:
+        at = b.shl(loop.index, I64(6))
+        below = b.fadd(one, e.exp(b.fneg(e.load(_ROW, pg, at))))
+        e.store(b.fdiv(e.load(_ROW, px, at), below), px, at)
+    return e.finish()
+
+
 def rotate(name: str, interleaved: bool, pairs: int, target: Target) -> str:
     """Kernel (x, out, table, n, scale bits): rope on the first 2 * pairs of n values, all times scale.
 
@@ -294,7 +308,7 @@ def rotate(name: str, interleaved: bool, pairs: int, target: Target) -> str:
     b = e.b
     x, out, table, n, scale_bits = e.arg
     px, po, pt = e.pointer(x), e.pointer(out), e.pointer(table)
-    scale = _from_bits(e, scale_bits)
+    scale = from_bits(e, scale_bits)
     lanes = next(size for size in (16, 8, 4, 2, 1) if pairs % size == 0)
     kind, factor = vec(F32, lanes), e.splat(scale, lanes)
     with e.loop(I64(pairs // lanes)) as loop:

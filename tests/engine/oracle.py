@@ -14,8 +14,8 @@ from engine.ops.base import Limits, Ops, StepInput
 from engine.weights import load_weights
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-ARCHITECTURES = ("llama", "qwen3")
-LIMITS = Limits(rows=256, sequences=4, pages=16, page_tokens=64, pages_per_sequence=4)
+ARCHITECTURES = ("llama", "qwen3", "qwen35", "qwen35moe")
+LIMITS = Limits(rows=256, sequences=4, pages=16, page_tokens=64, pages_per_sequence=4, slots=16)
 
 
 def model_path(architecture: str) -> Path:
@@ -41,7 +41,7 @@ def record(ops: Ops, architecture: str) -> SimpleNamespace:
 
 
 def step(*spans: tuple[list[int], int, list[int]], all_logits: bool = True) -> StepInput:
-    """A step from (ids, start, pages) of each sequence."""
+    """A step from (ids, start, pages) of each sequence; its first page is its state's slot too."""
     tokens, positions, sequence, logit_rows = [], [], [], []
     table = np.zeros((len(spans), LIMITS.pages_per_sequence), np.int32)
     for i, (ids, start, pages) in enumerate(spans):
@@ -51,4 +51,5 @@ def step(*spans: tuple[list[int], int, list[int]], all_logits: bool = True) -> S
         table[i, : len(pages)] = pages
         logit_rows += range(len(tokens) - len(ids) if all_logits else len(tokens) - 1, len(tokens))
     arrays = (np.array(x, np.int32) for x in (tokens, positions, sequence))
-    return StepInput(*arrays, table, np.array(logit_rows, np.int32))
+    slots = [pages[0] for _, _, pages in spans]
+    return StepInput(*arrays, table, *(np.array(x, np.int32) for x in (logit_rows, slots)))

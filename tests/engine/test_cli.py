@@ -21,7 +21,7 @@ import pytest
 from engine import cli, demo
 from engine.cli import main
 from engine.config import EngineConfig, SamplingParams, settings_of
-from tests.engine.oracle import expected, model_path
+from tests.engine.oracle import ARCHITECTURES, expected, model_path
 
 ROOT = Path(__file__).parents[2]
 LLAMA = str(model_path("llama"))
@@ -72,7 +72,7 @@ def ids_file(tmp_path: Path) -> Callable[[str], Path]:
 EXACT = ("--precision", "exact", "--max-ctx", "256", "--threads", "2")
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_generate_writes_the_greedy_tokens_of_the_reference(
     run: Run, ids_file: Callable[[str], Path], architecture: str
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_prompt_can_come_from_stdin(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert piped.json == run("tokenize", LLAMA, "grüße 🙂").json
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_logits_are_those_of_the_reference(
     run: Run, tmp_path: Path, ids_file: Callable[[str], Path], architecture: str
 ) -> None:

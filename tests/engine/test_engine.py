@@ -35,7 +35,7 @@ from engine.types import (
     Started,
 )
 from tests.engine.listener import Listener
-from tests.engine.oracle import expected, model_path
+from tests.engine.oracle import ARCHITECTURES, expected, model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
 GREEDY = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
@@ -80,7 +80,7 @@ def ids(n: int, seed: int = 0) -> list[int]:
     return np.random.default_rng(seed).integers(3, 500, n).tolist()
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_text_equals_transformers(architecture: str) -> None:
     engine, truth = Engine(), expected(architecture)
     engine.start()

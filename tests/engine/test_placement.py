@@ -259,7 +259,7 @@ def test_sizes_for_people() -> None:
 
 
 @pytest.mark.parametrize("precision", list(Precision))
-@pytest.mark.parametrize("name", ["llama.gguf", "qwen3.gguf"])
+@pytest.mark.parametrize("name", ["llama.gguf", "qwen3.gguf", "qwen35.gguf", "qwen35moe.gguf"])
 def test_the_estimate_is_what_the_processor_really_holds(
     fixtures: Path, name: str, precision: Precision
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from engine.config import SamplingParams
 from engine.errors import ContextOverflow
 from engine.pages import PagePool
 from engine.scheduler import Scheduler
+from engine.state import StateSlots
 from engine.types import Sequence, Step
 
 
@@ -153,3 +156,79 @@ def test_pace_makes_slow_steps_smaller_and_fast_ones_large_again() -> None:
     run(scheduler, step)
     scheduler.pace(step, seconds=0.001)
     assert plan(scheduler).n_tokens == 512
+
+
+def make_recurrent(slots: int = 6, pages: int = 64, concurrency: int = 4) -> Scheduler:
+    states = StateSlots(slots)
+    return Scheduler(PagePool(pages, 4, states.forget), concurrency, 16, 200, states)
+
+
+class Recurrent:
+    """Runs steps and keeps, per slot, the tokens that its state has seen."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.seen: dict[int, list[int]] = {}
+
+    def step(self) -> Step:
+        step = plan(self.scheduler)
+        for source, target in self.scheduler.state_copies:
+            self.seen[target] = list(self.seen[source])
+        self.scheduler.state_copies.clear()
+        slots = [span.sequence.slot for span in step.spans]
+        assert len(set(slots)) == len(slots) and min(slots) >= 0
+        for span in step.spans:
+            if span.start == 0:
+                self.seen[span.sequence.slot] = []
+            state = self.seen[span.sequence.slot]
+            assert state == span.sequence.tokens[: span.start], "state and position disagree"
+            state.extend(span.tokens)
+        run(self.scheduler, step)
+        return step
+
+
+def test_a_state_is_reused_at_the_end_of_the_prompts_last_full_page() -> None:
+    engine = Recurrent(make_recurrent())
+    first = sequence(1, list(range(30)))
+    engine.scheduler.add(first)
+    sizes = [engine.step().n_tokens for _ in range(4)]
+    assert sizes == [16, 12, 2, 1]
+    second = sequence(2, [*range(28), 99])
+    engine.scheduler.add(second)
+    engine.step()
+    assert second.n_reused == 28
+
+
+def test_the_next_turn_goes_on_from_inside_the_answer() -> None:
+    engine = Recurrent(make_recurrent())
+    turn = sequence(1, list(range(10)))
+    engine.scheduler.add(turn)
+    for _ in range(20):
+        engine.step()
+    answer = list(turn.tokens)
+    engine.scheduler.remove(turn)
+    after = sequence(2, [*answer, 7, 7, 7])
+    engine.scheduler.add(after)
+    engine.step()
+    assert after.n_reused == (len(answer) - 1) // 4 * 4
+
+
+def test_states_stay_right_when_slots_and_pages_are_short() -> None:
+    for seed in range(30):
+        random = Random(seed)
+        slots, concurrency = random.randint(3, 6), random.randint(1, 3)
+        engine = Recurrent(make_recurrent(slots, pages=50, concurrency=concurrency))
+        scheduler = engine.scheduler
+        alive: list[Sequence] = []
+        for i in range(60):
+            if random.random() < 0.3 and len(alive) < 5:
+                shared = random.choice([0, 8, 20, 40])
+                tail = [1000 + random.randint(0, 1) for _ in range(random.randint(1, 30))]
+                alive.append(sequence(i, [*range(shared), *tail]))
+                scheduler.add(alive[-1])
+            if alive:
+                engine.step()
+            for s in list(alive):
+                if len(s.tokens) > 100 or random.random() < 0.05:
+                    scheduler.remove(s)
+                    alive.remove(s)

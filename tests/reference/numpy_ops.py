@@ -40,9 +40,21 @@ class NumpyOps:
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
         self.shape, self.limits = shape, limits
-        pages = (shape.n_layers, limits.pages, shape.n_kv_heads, limits.page_tokens, shape.head_dim)
+        pages = (
+            shape.n_kv_layers,
+            limits.pages,
+            shape.n_kv_heads,
+            limits.page_tokens,
+            shape.head_dim,
+        )
         self.k = np.full(pages, np.nan, np.float32)
         self.v = np.full(pages, np.nan, np.float32)
+
+        if (d := shape.delta) is not None:
+            states = (d.n_layers, limits.slots, d.n_v_heads, d.head_dim, d.head_dim)
+            self.state = np.full(states, np.nan, np.float32)
+            tails = (d.n_layers, limits.slots, d.conv_kernel - 1, d.qkv)
+            self.tail = np.full(tails, np.nan, np.float32)
 
     def memory(self) -> dict[str, int]:
         return {"model": 0, "kv": self.k.nbytes + self.v.nbytes, "work": 0}
@@ -65,6 +77,9 @@ class NumpyOps:
 
     def copy_page(self, source: int, target: int) -> None:
         self.k[:, target], self.v[:, target] = self.k[:, source], self.v[:, source]
+
+    def copy_state(self, source: int, target: int) -> None:
+        self.state[:, target], self.tail[:, target] = self.state[:, source], self.tail[:, source]
 
     def close(self) -> None:
         self.closed = True
@@ -113,13 +128,17 @@ class NumpyOps:
         q_norm: F32 | None = None,
         k_norm: F32 | None = None,
         eps: float = 0.0,
+        gated: bool = False,
     ) -> Cell:
         out = Cell()
 
         def run(step: StepInput) -> None:
             s = self.shape
+            n_q = s.n_heads * (2 if gated else 1)
             heads = qkv.value.reshape(len(qkv.value), -1, s.head_dim)
-            q, k, v = np.split(heads, [s.n_heads, s.n_heads + s.n_kv_heads], axis=1)
+            q, k, v = np.split(heads, [n_q, n_q + s.n_kv_heads], axis=1)
+            if gated:
+                q, gate = q[:, 0::2], q[:, 1::2]
             q = rotate(q if q_norm is None else rms_norm(q, q_norm, eps), step.positions, rope)
             k = rotate(k if k_norm is None else rms_norm(k, k_norm, eps), step.positions, rope)
             size = self.limits.page_tokens
@@ -128,6 +147,8 @@ class NumpyOps:
                 self.k[layer, page, :, position % size] = k[m]
                 self.v[layer, page, :, position % size] = v[m]
             out.value = np.stack([self._attend_row(step, layer, m, q[m]) for m in range(len(q))])
+            if gated:
+                out.value *= sigmoid(gate).reshape(out.value.shape)
 
         self._program.append(run)
         return out
@@ -144,6 +165,85 @@ class NumpyOps:
             weight = np.exp(score - score.max())
             out[h] = weight @ values / weight.sum()
         return out.reshape(-1)
+
+    def delta(
+        self, mixed: Cell, layer: int, conv1d: F32, dt_bias: F32, a: F32, norm: F32, eps: float
+    ) -> Cell:
+        out = Cell()
+
+        def run(step: StepInput) -> None:
+            out.value = np.stack(
+                [
+                    self._delta_row(step, layer, m, row, conv1d, dt_bias, a, norm, eps)
+                    for m, row in enumerate(mixed.value)
+                ]
+            )
+
+        self._program.append(run)
+        return out
+
+    def _delta_row(
+        self,
+        step: StepInput,
+        layer: int,
+        m: int,
+        row: F32,
+        conv1d: F32,
+        dt_bias: F32,
+        a: F32,
+        norm: F32,
+        eps: float,
+    ) -> F32:
+        d = self.shape.delta
+        assert d is not None
+        slot = step.slots[step.sequence[m]]
+        state, tail = self.state[layer, slot], self.tail[layer, slot]
+        if step.positions[m] == 0:
+            state[:], tail[:] = 0, 0
+        inner = d.n_v_heads * d.head_dim
+        qkv, z, alpha, beta = np.split(row, np.cumsum([d.qkv, inner, d.n_v_heads]))
+        window = np.concatenate([tail, qkv[None]])
+        tail[:] = window[1:]
+        c = (window * conv1d.T).sum(axis=0)
+        heads = (c * sigmoid(c)).reshape(-1, d.head_dim)
+        q, k, v = np.split(heads, [d.n_k_heads, 2 * d.n_k_heads])
+        q, k = (x / np.sqrt((x * x).sum(axis=1, keepdims=True) + eps) for x in (q, k))
+        decay = np.exp(a * np.logaddexp(np.float32(0), alpha + dt_bias))
+        o = np.empty((d.n_v_heads, d.head_dim), np.float32)
+        for j in range(d.n_v_heads):
+            kj, qj = k[j % d.n_k_heads], q[j % d.n_k_heads] / np.float32(np.sqrt(d.head_dim))
+            state[j] *= decay[j]
+            state[j] += np.outer(kj, sigmoid(beta[j]) * (v[j] - state[j].T @ kj))
+            o[j] = state[j].T @ qj
+        return (rms_norm(o, norm, eps) * (z * sigmoid(z)).reshape(o.shape)).reshape(-1)
+
+    def experts(
+        self,
+        h: Cell,
+        router: F32,
+        gate: F32,
+        up: F32,
+        down: F32,
+        n_used: int,
+        shared: Cell,
+        shared_gate: F32,
+    ) -> Cell:
+        out = Cell()
+
+        def run(_: StepInput) -> None:
+            out.value = np.empty_like(shared.value)
+            for m, x in enumerate(h.value):
+                score = router @ x
+                p = np.exp(score - score.max())
+                best = np.argsort(-p, kind="stable")[:n_used]
+                y = sigmoid(shared_gate @ x) * shared.value[m]
+                for e in best:
+                    g = gate[e] @ x
+                    y += p[e] / p[best].sum() * (down[e] @ (g * sigmoid(g) * (up[e] @ x)))
+                out.value[m] = y
+
+        self._program.append(run)
+        return out
 
     def swiglu(self, gate_up: Cell) -> Cell:
         out = Cell()
@@ -165,6 +265,11 @@ class NumpyOps:
             self._check(self.shape.n_layers, self._logits)
 
         self._program.append(run)
+
+
+def sigmoid(x: F32) -> F32:
+    """1 / (1 + e^-x)."""
+    return 1 / (1 + np.exp(-x))
 
 
 def rms_norm(x: F32, weight: F32, eps: float) -> F32:

@@ -82,7 +82,7 @@ def make(
 ) -> tuple[CpuOps, Any]:
     """Operations with one recording, and what `record` returned; every byte is NaN before the first run."""
     ops = CpuOps(threads, precision, target=target)
-    ops.allocate(shape or Shape(1, 32, 512, 4, 2, 64), Limits(n_rows, 4, pages, 64, pages))
+    ops.allocate(shape or Shape(1, 32, 512, 4, 2, 64), Limits(n_rows, 4, pages, 64, pages, slots=5))
     with ops.recording():
         result = record(ops)
     poison(ops)
@@ -90,8 +90,9 @@ def make(
 
 
 def poison(ops: CpuOps) -> None:
-    """Fill pages and buffers with NaN, paddings excepted: whoever reads what nobody wrote is found out."""
+    """Fill all memory with NaN, paddings excepted: whoever reads what nobody wrote is found out."""
     ops._kv[:] = 0xFF
+    ops._states[:] = ops._tails[:] = np.nan
     for area in ops._areas:
         if area.floats.size:
             n = ops._limits.rows * padded(area.width)

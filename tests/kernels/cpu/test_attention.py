@@ -20,15 +20,18 @@ CASES = {
         Shape(1, 32, N_TOKENS, 2, 2, 80), Rope(32, 1e4, False, 0.25, 1.2, FACTORS), False,
     ),
     "pairs of an odd half": (Shape(1, 32, N_TOKENS, 8, 1, 96), Rope(36, 1e4, True), True),
+    "gated": (Shape(1, 32, N_TOKENS, 4, 2, 256), Rope(64, 1e7, False), True),
+    "gated, heads of half blocks": (Shape(1, 32, N_TOKENS, 4, 2, 48), Rope(16, 1e4, False), False),
 }  # fmt: skip
 
 
-def table(shape: Shape) -> F32:
+def table(shape: Shape, gated: bool) -> F32:
     """q|k|v of each token; a few keys are large, so that the maximum moves from page to page."""
     rng = np.random.default_rng(7)
-    width = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim
+    n_q = shape.n_heads * (2 if gated else 1)
+    width = (n_q + 2 * shape.n_kv_heads) * shape.head_dim
     x = rng.standard_normal((N_TOKENS, width)).astype(np.float32)
-    x[::97, shape.n_heads * shape.head_dim :] *= 4
+    x[::97, n_q * shape.head_dim :] *= 4
     return x
 
 
@@ -37,7 +40,9 @@ def record(ops, case: str):  # type: ignore[no-untyped-def]
     shape, rope, normed = CASES[case]
     weight = np.linspace(0.5, 1.5, shape.head_dim).astype(np.float32)
     norms = [ops.upload(floats(weight)), ops.upload(floats(weight[::-1]))] if normed else []
-    return ops.attend(ops.embed(ops.upload(floats(table(shape)))), 0, rope, *norms, eps=1e-6)
+    gated = case.startswith("gated")
+    x = ops.embed(ops.upload(floats(table(shape, gated))))
+    return ops.attend(x, 0, rope, *norms, eps=1e-6, gated=gated)
 
 
 def attention(case: str, precision: Precision = Precision.EXACT, threads: int = 2):  # type: ignore[no-untyped-def]
@@ -144,18 +149,20 @@ def test_the_number_of_threads_changes_no_bit() -> None:
         np.testing.assert_array_equal(other, results[0])
 
 
-def test_the_int8_form_is_that_of_the_float_form() -> None:
+@pytest.mark.parametrize("case", ["llama", "gated", "gated, heads of half blocks"])
+def test_the_int8_form_is_that_of_the_float_form(case: str) -> None:
     from tests.kernels.cpu.helpers import tensor
     from tests.reference.coded import coded
 
-    weight = tensor("Q4_0", (16, 9 * 64))
+    shape = CASES[case][0]
+    weight = tensor("Q4_0", (16, shape.n_heads * shape.head_dim))
 
     def with_head(ops: CpuOps):  # type: ignore[no-untyped-def]
-        out = record(ops, "llama")
+        out = record(ops, case)
         ops.head(out, ops.upload(weight))
         return out
 
-    ops, out = make(with_head, precision=Precision.FAST, shape=CASES["llama"][0], n_rows=N_TOKENS)
+    ops, out = make(with_head, precision=Precision.FAST, shape=shape, n_rows=N_TOKENS)
     logits = ops.run(rows(70))
     truth = coded(out.values(70)).astype(np.float64) @ weight.dequantize().astype(np.float64).T
     np.testing.assert_allclose(logits, truth, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,295 @@
+"""What all operations on the CPU share: memory, kernels, and the program under the pen."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import paths
+from engine.config import Precision
+from engine.errors import KernelError, UnsupportedModel
+from engine.gguf import Tensor
+from engine.ops.base import DeltaShape, Limits, Rope, Shape
+from engine.ops.cpu_buffers import Area, Buffer, key_value_pages
+from engine.ops.cpu_weights import Weight, pack, padded, short_of_memory
+from kernels.cpu import products, rowwise
+from kernels.cpu.compiler import Compiler, detect
+from kernels.cpu.emit import Target
+from kernels.cpu.formats import FORMATS
+from kernels.cpu.layout import SPAN_ROWS, WIDTH, Head, Meet, Op
+from kernels.cpu.panels import DENSE, PANEL
+from kernels.cpu.rowwise import PAGE, STATE
+from kernels.cpu.runtime import Arena, Runtime, aligned, cache_folder
+
+F32 = NDArray[np.float32]
+L2_BYTES = 256 << 10
+"""Bytes of weights that stay in a core's second-level cache while the rows of a step pass by."""
+
+
+def bits_of(number: float) -> int:
+    """A float32 as the integer that kernels take."""
+    return int(struct.unpack("<I", struct.pack("<f", number))[0])
+
+
+class Recorder:
+    """Owns the memory of a model and writes its program; operations are methods of subclasses."""
+
+    def __init__(
+        self,
+        threads: int,
+        precision: Precision,
+        cache_dir: Path | None = None,
+        target: Target | None = None,
+    ) -> None:
+        folder = cache_folder(cache_dir or paths.cache_dir())
+        self._target = target or detect()
+        self._fast = precision is Precision.FAST
+        self._pages_kind = "F16" if self._fast and self._target.f16 else "F32"
+        self._compiler = Compiler(folder)
+        self._runtime = Runtime(threads, folder)
+        self._threads = threads
+        self._header = self._runtime.header
+        self._header[Head.L2] = L2_BYTES
+        self._arena = Arena()
+        self._weights: list[Weight] = []
+        self._held: list[NDArray[Any]] = []
+        self._areas: list[Area] = []
+        self._free: dict[int, list[Area]] = {}
+        self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
+        self._code: list[list[int]] = []
+        self._operands: list[NDArray[np.int64]] = []
+        self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
+        self._ropes: list[tuple[Rope, F32]] = []
+        self._marks: list[tuple[int, int, Buffer]] = []
+        self._logits: F32 = np.zeros((0, 1), np.float32)
+        self._scratch_bytes = 64 * PANEL
+        self._logits_from = 0
+        self._kv: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._states = self._tails = np.zeros((0, 0, 0), np.float32)
+        self._route_tables: list[NDArray[np.uint8]] = []
+        self._parts = self._queries = 0
+
+    # ---- memory --------------------------------------------------------------------------------
+
+    def upload(self, tensor: Tensor) -> Weight:
+        fallback = "F16" if self._fast and self._target.f16 else "F32"
+        try:
+            weight = pack(tensor, fallback, self._arena, self._interleave)
+        except MemoryError as e:
+            raise short_of_memory(f"{tensor.name} of {tensor.n_bytes:,} bytes finds no room") from e
+        self._weights.append(weight)
+        return weight
+
+    def _interleave(
+        self, rows: NDArray[np.uint8], width: int, flip: int, to: NDArray[np.uint8]
+    ) -> None:
+        """See `kernels.cpu.formats.Interleave`; holds no lock of Python while it works."""
+        address = self._kernel(f"interleave_{width}", products.interleave, width)
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(address)
+        kernel(
+            rows.ctypes.data, rows.strides[0], rows.strides[1], len(to), rows.shape[1],
+            rows.shape[2] // width, to.ctypes.data, to.strides[0], to.strides[1], flip * 0x01010101,
+        )  # fmt: skip
+
+    def allocate(self, shape: Shape, limits: Limits) -> None:
+        if limits.page_tokens != PAGE:
+            raise KernelError(f"Found pages of {limits.page_tokens} tokens, expected {PAGE}.")
+        if shape.head_dim % 16 or shape.n_heads % shape.n_kv_heads:
+            raise UnsupportedModel(
+                f"Found {shape.n_heads} heads of {shape.head_dim} values over {shape.n_kv_heads} "
+                "key/value heads; expected a head size divisible by 16 and whole groups of heads."
+            )
+        self._shape, self._limits = shape, limits
+        states = self._state_bytes(shape, limits)
+        self._kv = key_value_pages(shape, limits, DENSE[self._pages_kind], states)
+        if shape.delta is not None:
+            self._allocate_states(shape.delta, limits.slots)
+        group = shape.n_heads // shape.n_kv_heads
+        n = SPAN_ROWS * group
+        self._need_scratch(4 * n * (PAGE + shape.head_dim) + 8 * n * (STATE + shape.head_dim))
+        spans = aligned(24 * limits.rows)
+        self._held.append(spans)
+        self._header[Head.SPANS] = spans.ctypes.data
+        self._header[Head.N_VOCAB] = shape.n_vocab
+        self._header[Head.N_PAGES] = limits.pages
+
+    def _state_bytes(self, shape: Shape, limits: Limits) -> int:
+        if (d := shape.delta) is None:
+            return 0
+        each = d.n_v_heads * d.head_dim**2 + (d.conv_kernel - 1) * d.qkv
+        return 4 * d.n_layers * limits.slots * each
+
+    def _allocate_states(self, d: DeltaShape, slots: int) -> None:
+        if d.head_dim % 32 or d.conv_kernel > 8:
+            raise UnsupportedModel(
+                f"Found recurrent heads of {d.head_dim} values and a convolution over {d.conv_kernel} "
+                "tokens; expected a head size divisible by 32 and up to 8 tokens."
+            )
+        size = d.n_v_heads * d.head_dim**2
+        self._states = aligned(4 * d.n_layers * slots * size).view(np.float32)
+        self._states = self._states.reshape(d.n_layers, slots, size)
+        size = (d.conv_kernel - 1) * d.qkv
+        self._tails = aligned(4 * d.n_layers * slots * size).view(np.float32)
+        self._tails = self._tails.reshape(d.n_layers, slots, size)
+
+    def memory(self) -> dict[str, int]:
+        work = sum(a.nbytes for a in self._held) + self._program.nbytes + self._logits.nbytes
+        work += sum(a.floats.nbytes + a.coded.nbytes for a in self._areas)
+        work += self._states.nbytes + self._tails.nbytes
+        return {
+            "model": sum(w.data.nbytes for w in self._weights),
+            "kv": self._kv.nbytes,
+            "work": work,
+        }
+
+    def copy_page(self, source: int, target: int) -> None:
+        self._kv[:, :, target] = self._kv[:, :, source]
+
+    def copy_state(self, source: int, target: int) -> None:
+        for kept in (self._states, self._tails):
+            kept[:, target] = kept[:, source]
+
+    def close(self) -> None:
+        self._runtime.close()
+        self._compiler.close()
+        for memory in (self._weights, self._held, self._areas, self._free, self._marks):
+            memory.clear()
+        self._kv = np.zeros(0, np.uint8)
+        self._states = self._tails = np.zeros((0, 0, 0), np.float32)
+        self._arena = Arena()
+
+    def _need_scratch(self, n_bytes: int) -> None:
+        self._scratch_bytes = max(self._scratch_bytes, -(-n_bytes // 64) * 64)
+
+    def _buffer(self, width: int) -> Buffer:
+        """A new activation; once the model file drops it, its memory serves the next of this width."""
+        free = self._free.setdefault(width, [])
+        if free:
+            area = free.pop()
+        else:
+            # A row for each thread's copy; kernels may read a little past the last row.
+            n_rows = max(self._limits.rows, self._threads)
+            area = Area(
+                width,
+                aligned(n_rows * 4 * padded(width) + 128),
+                aligned(n_rows * padded(width) // 32 * products.CODED_BLOCK),
+            )
+            self._areas.append(area)
+        buffer = Buffer(width, area)
+        weakref.finalize(buffer, free.append, area)
+        return buffer
+
+    # ---- kernels -------------------------------------------------------------------------------
+
+    def _kernel(self, name: str, write: Callable[..., str], *args: Any) -> int:
+        """The address of a kernel; `name` must say all that `args` say."""
+        t = self._target
+        full = f"{name}_{t.dot}_{t.lanes}{'' if t.f16 else '_nof16'}{'' if t.fma else '_nofma'}"
+        return self._compiler.address(full, lambda n: write(n, *args, t))
+
+    def _products(self, kind: str, form: str) -> int:
+        """The address of the (rows, kernel) list of a kind of weights for f32 or coded rows."""
+        if (kind, form) not in self._kernel_lists:
+            pairs = []
+            # Attention has any small number of rows: the queries of a key/value head.
+            sizes = (
+                range(self._target.row_blocks[0], 0, -1)
+                if kind in DENSE
+                else self._target.row_blocks
+            )
+            for rows in sizes:
+                name = f"{form}_{kind}_{rows}"
+                if kind in DENSE:
+                    address = self._kernel(name, products.dense, kind, rows)
+                else:
+                    write = products.coded if form == "coded" else products.floating
+                    address = self._kernel(name, write, FORMATS[kind], rows)
+                pairs += [rows, address]
+            self._kernel_lists[kind, form] = np.array(pairs, np.int64)
+        return int(self._kernel_lists[kind, form].ctypes.data)
+
+    # ---- recording -----------------------------------------------------------------------------
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        self._code, self._marks, self._ropes, self._operands = [], [], [], []
+        try:
+            yield
+        except MemoryError as e:
+            raise short_of_memory("the work space finds no room") from e
+        self._program = np.array(
+            [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
+        ).reshape(-1, WIDTH)
+        # Fused operations leave memory that no instruction refers to.
+        addresses = np.sort(np.concatenate([self._program.ravel(), *self._operands]))
+        for area in self._areas:
+            area.trim(addresses)
+        self._free.clear()
+        scratch = aligned(self._scratch_bytes * self._threads)
+        counters = aligned(8 * len(self._program))
+        self._held += [scratch, counters]
+        self._header[Head.COUNTERS] = counters.ctypes.data
+        self._header[Head.PROGRAM] = self._program.ctypes.data
+        self._header[Head.SCRATCH] = scratch.ctypes.data
+        self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes
+
+    def _emit(self, op: Op, *operands: int, meet: Meet = Meet.ALWAYS) -> list[int]:
+        line = [int(op), int(meet), *operands]
+        self._code.append(line)
+        return line
+
+    def _shared(self, x: Buffer) -> Buffer:
+        """`x` for an instruction that knows nothing of threads' own copies."""
+        if x.line is not None:
+            x.line[1] = Meet.COPIES
+        return x
+
+    def _rows(self, x: Buffer, form: str) -> tuple[int, int]:
+        """Address and stride of a buffer in the wanted form, which its producer then writes."""
+        if form == "coded" and "coded" not in x.wanted:
+            private = x.line is not None
+            self._emit(
+                Op.CODE, self._kernel("code", rowwise.code), x.floats, x.stride, x.coded,
+                x.coded_stride, x.width, private, meet=Meet.ROWS if private else Meet.ALWAYS,
+            )  # fmt: skip
+        elif form in x.wanted:
+            x.wanted[form]()
+        return (x.coded, x.coded_stride) if form == "coded" else (x.floats, x.stride)
+
+    def _form(self, weight: Weight) -> str:
+        return "coded" if self._fast and weight.kind in FORMATS else "floats"
+
+    def _forms(self, buffer: Buffer, line: list[int], at: int) -> None:
+        """Let an instruction write the forms of `buffer` that are asked for; operands `at` .. at + 3."""
+
+        def on(address_at: int, address: int, stride: int) -> Callable[[], None]:
+            def switch() -> None:
+                line[2 + address_at : 4 + address_at] = [address, stride]
+
+            return switch
+
+        buffer.wanted["floats"] = on(at, buffer.floats, buffer.stride)
+        buffer.wanted["coded"] = on(at + 2, buffer.coded, buffer.coded_stride)
+
+    def linear(self, x: Buffer, *weights: Weight) -> Buffer:
+        y = self._buffer(sum(w.shape[0] for w in weights))
+        column = 0
+        for i, weight in enumerate(weights):
+            source, stride = self._rows(x, self._form(weight))
+            line = self._emit(
+                Op.LINEAR, self._products(weight.kind, self._form(weight)), source, stride,
+                weight.address, weight.data.strides[0], weight.count, weight.shape[0],
+                y.floats + 4 * column, y.stride, 0, x.line is not None,
+                meet=Meet.ALWAYS if i == len(weights) - 1 else Meet.NEVER,
+            )  # fmt: skip
+            y.products.append(line)
+            column += weight.shape[0]
+        return y
