@@ -23,8 +23,8 @@ _MOST_RESERVE = _GIB
 _CHECKPOINTS = 8  # recurrent states that remember prefixes
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
-# Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other types
-# become f16, or f32 for exact products. `kernels.cpu` has the last word; a test compares.
+# Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other
+# types become f16, or f32 for exact products. `kernels.cpu` has the last word; a test compares.
 _KEPT = {
     "F32": 4, "F16": 2, "BF16": 2, "Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34,
     "Q2_K": 100, "Q3_K": 114, "Q4_K": 148, "Q5_K": 180, "Q6_K": 210, "IQ4_NL": 18, "IQ4_XS": 138,
