@@ -20,6 +20,7 @@ from engine.errors import BadRequest, EngineError, KernelError, OutOfMemory
 from engine.loading import LoadedModel, OnProgress, check_ids, load_model
 from engine.metrics import Meter
 from engine.sampling import Sampler
+from engine.scheduler import Scheduler
 from engine.tokenizer import Tokenizer
 from engine.types import (
     Failed,
@@ -205,11 +206,7 @@ class Engine:
             return
         scheduler = model.scheduler
         step = scheduler.plan()
-        self._meter.set(
-            running=len(scheduler.running),
-            queued=len(scheduler.waiting),
-            pages_used=scheduler.pool.n_used,
-        )
+        self._count(scheduler)
         if step is None:
             return
         for span in step.spans:
@@ -306,6 +303,10 @@ class Engine:
         assert self._model is not None
         scheduler = self._model.scheduler
         scheduler.remove(answer.sequence)
+        self._count(scheduler)
+
+    def _count(self, scheduler: Scheduler) -> None:
+        """Tell the meter what the scheduler holds."""
         self._meter.set(
             running=len(scheduler.running),
             queued=len(scheduler.waiting),

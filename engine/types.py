@@ -200,15 +200,13 @@ class Sequence:
 class Span:
     """Consecutive tokens of one sequence to compute: a prefill chunk or a decode token.
 
-    `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits, or with
-    `all_logits` for every token's.
+    `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits.
     """
 
     sequence: Sequence
     start: int
     tokens: tuple[int, ...]
     want_logits: bool
-    all_logits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

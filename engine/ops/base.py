@@ -6,7 +6,6 @@ varies between steps (tokens, positions, page tables, the number of rows) sits i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -240,6 +239,3 @@ class Ops(Protocol):
     def head(self, h: Buffer, output: Weight) -> None:
         """The logits of the wanted rows; the last operation of a recording."""
         ...
-
-
-MakeOps = Callable[..., Ops]
