@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands import Commands
+from app.focus import focus_at, place_of
 from app.geometry import repaired
 from app.page import Actions, Page, Services
 from app.pane import STRIP, Pane
@@ -157,14 +158,29 @@ class MainWindow(QMainWindow):
             return
         self._stale = False
         for name, page in list(self._pages.items()):
-            page.can_close()
-            memory = page.memory()
-            del self._pages[name]
-            self.pane.forget(page.inspector())
-            self.stack.removeWidget(page)
-            page.deleteLater()
-            if name == self._shown:
-                self.show_page(name).open(**memory)
+            self._renew_page(name, page)
+
+    def _renew_page(self, name: str, page: Page) -> None:
+        """Take a page away; the one that is shown comes back as it was, with the keyboard where it was."""
+        page.can_close()
+        memory, inspector, focus = page.memory(), page.inspector(), self.focusWidget()
+        in_page = place_of(page, focus)
+        in_pane = place_of(inspector, focus) if inspector is not None else None
+        del self._pages[name]
+        self.pane.forget(inspector)
+        self.stack.removeWidget(page)
+        page.deleteLater()
+        if name != self._shown:
+            return
+        page = self.show_page(name)
+        page.open(**memory)
+        inspector = page.inspector()
+        if in_pane is not None and inspector is not None:
+            kept = focus_at(inspector, in_pane)
+        else:
+            kept = in_page is None or focus_at(page, in_page)
+        if not kept:
+            page.focus_first()
 
     # Parts
 

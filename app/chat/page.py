@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import shiboken6
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QPoint, QTimer, Slot
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -145,7 +145,7 @@ class ChatPage(Page):
         return self._inspector
 
     def open(self, **kw: Any) -> None:
-        """`new=True`, `pick=True`, `search=True`, `chat=id`, or `attach=[paths]`."""
+        """`new=True`, `pick=True`, `search=True`, `chat=id`, `attach=[paths]`, or what `memory` gave."""
         if kw.get("new"):
             self.new_chat()
         if "chat" in kw:
@@ -156,6 +156,33 @@ class ChatPage(Page):
             self.list.focus_search()
         if kw.get("pick"):
             self.header.pick()
+        if kw.get("query"):
+            self.list.search.setText(kw["query"])
+        if kw.get("editing") in self.session.chat.messages:
+            self.composer.begin_edit(kw["editing"], kw["typed"])
+        if "reading" in kw:
+            # Where it stands is known once the page has its size.
+            QTimer.singleShot(0, self, lambda: self._read_on(*kw["reading"]))
+
+    def memory(self) -> dict[str, Any]:
+        found = {
+            "query": self.list.search.text(),
+            "editing": self.composer.editing,
+            "typed": self.composer.text,
+        }
+        top = self.view.row_at(QPoint(0, 0))
+        if top is None or top[1].entry is None or self.view.pinned:
+            return found
+        return found | {"reading": (top[1].entry.message.id, top[1].y())}
+
+    def _read_on(self, message_id: str, top: int) -> None:
+        """Scroll so that a message begins at this height of the view."""
+        self.view.show_message(message_id, focus=False)
+        rows = self.view.selection.rows
+        for index, row in self.view.rows():
+            if index == rows.get(message_id):
+                bar = self.view.verticalScrollBar()
+                bar.setValue(bar.value() + row.y() - top)
 
     def can_close(self) -> bool:
         self.session.set_draft(self.composer.kept_text())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.page import Page, Services
 
@@ -19,7 +20,9 @@ class StubPage(Page):
         self.opened: list[dict[str, Any]] = []
         self.closed = 0
         column = QVBoxLayout(self)
+        self.button = QPushButton("Do it")
         column.addWidget(self.field)
+        column.addWidget(self.button)
 
     def focus_first(self) -> None:
         self.field.setFocus()
@@ -42,6 +45,7 @@ class InspectedPage(StubPage):
         super().__init__(services, parent)
         self.side = QLabel("Side")
         self.side.setWindowTitle("Live")
+        self.side.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def inspector(self) -> QWidget | None:
         return self.side

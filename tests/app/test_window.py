@@ -262,6 +262,34 @@ def test_another_language_builds_the_pages_anew(
     assert rail_item(window, "chat").text() == "채팅"
 
 
+@pytest.mark.parametrize("where", ["field", "button", "side"])
+def test_another_language_leaves_the_keyboard_where_it_was(
+    qtbot: QtBot, language: Language, window: MainWindow, where: str
+) -> None:
+    page = stub(window)
+    getattr(page, where).setFocus()
+    language.apply("ko")
+    qtbot.waitUntil(lambda: window.page is not page)
+    assert window.focusWidget() is getattr(stub(window), where)
+    window.rail.focus_first()
+    focus = window.focusWidget()
+    language.apply("en")
+    qtbot.waitUntil(lambda: rail_item(window, "chat").text() == "Chat")
+    assert window.focusWidget() is focus, "what is not built anew keeps it"
+
+
+def test_a_place_that_is_gone_gives_the_keyboard_to_the_page(
+    qtbot: QtBot, language: Language, window: MainWindow
+) -> None:
+    page = stub(window)
+    late = QLineEdit(page)
+    late.show()
+    late.setFocus()
+    language.apply("ko")
+    qtbot.waitUntil(lambda: window.page is not page)
+    assert stub(window).field.hasFocus()
+
+
 def test_the_pages_stay_while_an_answer_is_written(
     qtbot: QtBot, qapp: QApplication, language: Language, window: MainWindow, fake: FakeEngine
 ) -> None:

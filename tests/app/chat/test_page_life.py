@@ -72,3 +72,34 @@ def test_a_hidden_page_does_no_work_and_catches_up(
     assert "word" not in (page.view._entry(answer.id).main.text)  # type: ignore[union-attr]
     page.show()
     assert page.view._entry(answer.id).main.text.startswith("word ")  # type: ignore[union-attr]
+
+
+def test_a_page_built_anew_is_as_it_was(
+    qtbot: QtBot, page: ChatPage, services: Services, engine: FakeEngine, ask: Ask
+) -> None:
+    engine.answer = "line\n\n" * 60
+    first = ask("question")
+    ask("another")
+    page.composer.set_text("draft")
+    page.composer.begin_edit(page.session.chat.path()[0].id, "better question")
+    page.list.search.setText("words")
+    page.view.show_message(first.id, focus=False)
+    bar = page.view.verticalScrollBar()
+    bar.setValue(bar.value() + 100)
+    before = page.view._rows[first.id].y()
+    page.can_close()
+    memory = page.memory()
+    page.close()
+    again = ChatPage(services)
+    qtbot.addWidget(again)
+    again.resize(1100, 800)
+    again.show()
+    qtbot.waitExposed(again)
+    again.open(**memory)
+    assert again.list.query == "words"
+    assert again.composer.editing and again.composer.text == "better question"
+    again.composer.end_edit()
+    assert again.composer.text == "draft"
+    qtbot.waitUntil(lambda: first.id in again.view._rows)
+    qtbot.waitUntil(lambda: abs(again.view._rows[first.id].y() - before) < 3)
+    assert not again.view.pinned
