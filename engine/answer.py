@@ -43,7 +43,7 @@ class Answer:
         self._eos_ids = frozenset() if sequence.sampling.ignore_eos else eos_ids
         self._detokenizer = detokenizer
         self._stops = StopMatcher(sequence.sampling.stop)
-        self._limit = max_ctx - sequence.n_prompt
+        self._limit = self._room = max_ctx - sequence.n_prompt
         if sequence.sampling.max_tokens is not None:
             self._limit = min(self._limit, sequence.sampling.max_tokens)
         self._submitted = submitted
@@ -98,7 +98,8 @@ class Answer:
     def nothing_wanted(self) -> bool:
         """Ends an answer of at most no tokens at once."""
         if self._limit <= 0:
-            self._end(Finished(self._id, FinishReason.LENGTH, self.usage))
+            full = self._room <= 0
+            self._end(Finished(self._id, FinishReason.LENGTH, self.usage, context_full=full))
         return self.ended
 
     def cancel(self) -> None:
@@ -121,7 +122,8 @@ class Answer:
             reason = FinishReason.STOP
         if text:
             self._emit(TextDelta(self._id, text, ()))
-        self._end(Finished(self._id, reason, self.usage, hit))
+        full = reason is FinishReason.LENGTH and self._usage.completion_tokens >= self._room
+        self._end(Finished(self._id, reason, self.usage, hit, full))
 
     def _end(self, event: Event) -> None:
         if not self.ended:

@@ -271,8 +271,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "MODEL|--demo (--prompt TEXT | --ids IDS.json) [--chat] [--json] [options]",
         "Write text.",
         "stdout is the text as it comes; with --json one object: text, ids, finish_reason (stop or"
-        " length), stop, prompt_tokens, reused_tokens, completion_tokens, first_token_s,"
-        " prefill_tok_s, decode_tok_s, model.",
+        " length), stop, context_full, prompt_tokens, reused_tokens, completion_tokens,"
+        " first_token_s, prefill_tok_s, decode_tok_s, model.",
     )
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", metavar="TEXT", help='what to go on from; "-" reads stdin')

@@ -84,6 +84,7 @@ def _write_answer(
                 "ids": ids,
                 "finish_reason": end.reason.value,
                 "stop": end.stop,
+                "context_full": end.context_full,
                 "prompt_tokens": usage.prompt_tokens,
                 "reused_tokens": usage.reused_tokens,
                 "completion_tokens": usage.completion_tokens,
@@ -98,7 +99,9 @@ def _write_answer(
         console.data("")
     rate = f", {usage.decode_rate:.1f} tok/s" if usage.decode_rate else ""
     first = f", first after {usage.first_token_s:.2f} s" if usage.first_token_s else ""
-    cut = " The length limit ended it." if end.reason is FinishReason.LENGTH else ""
+    cut = ""
+    if end.reason is FinishReason.LENGTH:
+        cut = " The context is full." if end.context_full else " The length limit ended it."
     console.say(
         f"[{usage.prompt_tokens} tokens read, {usage.completion_tokens} written{rate}{first}.{cut}]"
     )

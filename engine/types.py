@@ -95,11 +95,15 @@ class TextDelta(Event):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
-    """The last event of a request that did not fail; `stop` is the stop string that ended it."""
+    """The last event of a request that did not fail; `stop` is the stop string that ended it.
+
+    `context_full` tells of a length that it was the context's end and not the answer length asked for.
+    """
 
     reason: FinishReason
     usage: Usage
     stop: str | None = None
+    context_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

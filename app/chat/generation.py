@@ -54,8 +54,10 @@ class Generation:
                 self.read, self.prompt = done, total
             case TextDelta(text=text):
                 self._add(text)
-            case Finished(reason=reason, usage=usage):
+            case Finished(reason=reason, usage=usage, context_full=full):
                 self._end(_STATES[reason], usage)
+                if full:
+                    self.message.usage["context_full"] = True
             case Failed(error=error, usage=usage):
                 self.message.error = str(error) or type(error).__name__
                 if not isinstance(error, EngineError):

@@ -238,7 +238,9 @@ class MessageRow(QWidget):
             return self.tr("{n} tok/s").format(n=f"{entry.shown.rate:.1f}")
         words = {
             State.STOPPED: self.tr("Stopped"),
-            State.LENGTH: self.tr("Cut at the answer length"),
+            State.LENGTH: self.tr("Cut off: the context is full")
+            if message.usage.get("context_full")
+            else self.tr("Cut at the answer length"),
             State.INTERRUPTED: self.tr("Cut off when the application ended"),
         }
         notes = [words[message.state]] if message.state in words else []

@@ -39,7 +39,7 @@ def new_id() -> str:
 
 @dataclass(slots=True)
 class Message:
-    """One message; `usage` holds counts and seconds as `engine.types.Usage` names them."""
+    """One message; `usage` holds what `engine.types.Usage` names, and `context_full`."""
 
     chat: str
     parent: str | None

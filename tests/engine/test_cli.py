@@ -85,6 +85,7 @@ def test_generate_writes_the_greedy_tokens_of_the_reference(
     assert result.code == 0
     assert result.json["ids"] == truth["greedy"].tolist()
     assert result.json["finish_reason"] == "length"
+    assert result.json["context_full"] is False
     assert result.json["prompt_tokens"] == 7
     assert result.json["completion_tokens"] == 48
     assert result.json["first_token_s"] > 0

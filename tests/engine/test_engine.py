@@ -107,6 +107,18 @@ def test_events_come_in_order_with_their_numbers(engine: Engine) -> None:
     assert listener.text == engine.tokenizer.decode(listener.tokens)
 
 
+@pytest.mark.parametrize(
+    ("n_prompt", "most", "full"), [(500, None, True), (500, 5, False), (500, 12, True)]
+)
+def test_a_length_tells_whether_the_context_was_full(
+    engine: Engine, n_prompt: int, most: int | None, full: bool
+) -> None:
+    sampling = SamplingParams(temperature=0, max_tokens=most, ignore_eos=True)
+    end = generate(engine, ids(n_prompt), sampling).events[-1]
+    assert isinstance(end, Finished) and end.reason is FinishReason.LENGTH
+    assert end.context_full is full
+
+
 def test_many_at_once_equal_one_by_one(engine: Engine) -> None:
     settings = [
         SamplingParams(temperature=1.0, seed=i, max_tokens=20 + i, ignore_eos=True)

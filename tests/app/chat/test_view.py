@@ -11,10 +11,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.entry import Shown
+from app.chat.generation import Generation
 from app.chat.row import MessageRow
 from app.chat.tree import Chat, ChatInfo, Message, Role, State
 from app.chat.view import MessageView
 from app.theme import theme
+from engine.types import Finished, FinishReason, Usage
 
 
 def make_chat(count: int, words: int = 300) -> Chat:
@@ -292,6 +294,19 @@ def test_states_are_said_in_words(qtbot: QtBot, view: MessageView) -> None:
     quiet(qtbot, view)
     for (_, row), words in zip(view.rows(), states.values(), strict=True):
         assert words in row._note.text()
+
+
+def test_a_full_context_is_told_from_the_answer_length(qtbot: QtBot, view: MessageView) -> None:
+    chat = Chat(ChatInfo())
+    answer = Message(chat.info.id, None, Role.ASSISTANT, state=State.WRITING)
+    chat.add(answer)
+    Generation(chat, answer).take(
+        Finished(1, FinishReason.LENGTH, Usage(500, 0, 12), context_full=True)
+    )
+    view.set_messages(chat.path())
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    assert "context is full" in row._note.text() and "answer length" not in row._note.text()
 
 
 def test_failure_shows_the_error_and_a_way_on(qtbot: QtBot, view: MessageView) -> None:
