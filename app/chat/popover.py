@@ -14,7 +14,6 @@ class Popover(QFrame):
 
     def __init__(self, content: QWidget, owner: QWidget) -> None:
         super().__init__(owner, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
-        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self.content = content
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, 1)
@@ -35,6 +34,8 @@ class Popover(QFrame):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        # A see-through window would have black corners where no compositor runs.
+        painter.fillRect(event.rect(), theme().color("surface.bg"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(theme().color("line.strong"), 1))
         painter.setBrush(theme().color("surface.panel"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyqtgraph as pg
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -13,6 +14,7 @@ from app.theme import theme
 
 LEFT = 36  # Least width of the axis; the words below the plot begin there.
 _LEAST_BLOCK_S = 0.5  # A shorter prompt is still to be seen.
+_LOW = 0.25  # A curve below this share of the height would cross a label at the bottom.
 
 
 class _Blocks(pg.GraphicsObject):
@@ -92,6 +94,8 @@ class RatePlot(QWidget):
         self._blocks.edge = look.color("line.control" if stale else "plot.kv")
         self._blocks.update()
         self._label.setColor(look.color("text.muted"))
+        # Where the curve goes everywhere, the plate keeps the text readable.
+        self._label.fill = pg.mkBrush(look.color("surface.panel"))
         self._label.setFont(look.font("micro"))
 
     def draw(self, history: History, now: float, prefill_text: str) -> None:
@@ -102,22 +106,30 @@ class RatePlot(QWidget):
         top = nice_top(float(np.max(finite)) if len(finite) else 0.0)
         if top != self._top:
             self._scale(top)
-        self._show_blocks(list(history.prefills), now, prefill_text)
+        self._show_blocks(list(history.prefills), now)
+        self._label.setVisible(bool(history.prefills and prefill_text))
+        if history.prefills and prefill_text:
+            self._label.setText(prefill_text)
+            self._place_label(x, y)
 
-    def _show_blocks(self, prefills: list[Prefill], now: float, text: str) -> None:
+    def _show_blocks(self, prefills: list[Prefill], now: float) -> None:
         self._blocks.blocks = [
             (max(p.start - now, -SPAN_S), max(p.end - now, p.start - now + _LEAST_BLOCK_S))
             for p in prefills
         ]
         self._blocks.update()
-        self._label.setVisible(bool(prefills and text))
-        if prefills and text:
-            end = self._blocks.blocks[-1][1]
-            # Near the right edge the label stands to the left of its block.
-            right = end > -SPAN_S / 2
-            self._label.setAnchor(QPointF(1 if right else 0, 1))
-            self._label.setText(text)
-            self._label.setPos(self._blocks.blocks[-1][0] if right else end, 0)
+
+    def _place_label(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Beside the last block, at its left near the right edge; below or above the curve there."""
+        start, end = self._blocks.blocks[-1]
+        left = end > -SPAN_S / 2
+        view = self._plot.getViewBox()
+        width = self._label.boundingRect().width() * view.viewPixelSize()[0]
+        room = (start - width, start) if left else (end, end + width)
+        near = y[(x >= room[0]) & (x <= room[1]) & ~np.isnan(y)]
+        high = bool(len(near)) and float(np.min(near)) < _LOW * self._top
+        self._label.setAnchor(QPointF(1 if left else 0, 0 if high else 1))
+        self._label.setPos(start if left else end, self._top if high else 0)
 
     def _scale(self, top: float) -> None:
         self._top = self._blocks.top = top

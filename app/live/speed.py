@@ -174,11 +174,13 @@ class SpeedPanel(QWidget):
             text = ""
         _set_kind(self._compared, kind)
         self._compared.setText(text)
-        self._reference.setText(
-            self.tr("last run {n} tok/s, measured here").format(n=rate_text(usual))
-            if usual
-            else self.tr("no measurement of this model yet")
-        )
+        if usual:
+            said = self.tr("last run {n} tok/s, measured here").format(n=rate_text(usual))
+        elif self._rate:
+            said = self.tr("the first measurement of this model")
+        else:
+            said = self.tr("no measurement yet")
+        self._reference.setText(said)
 
     def _set_stale(self, stale: bool) -> None:
         if stale != self._stale:

@@ -14,7 +14,7 @@ from app.models.words import memory_parts
 from app.page import Services
 from app.report import ErrorReport
 from app.theme import theme
-from app.widgets import ErrorCard, MemoryBar, MemoryKeys, ProgressLine, button, gigabytes
+from app.widgets import ErrorCard, MemoryBar, MemoryKeys, ProgressLine, button, done_of, gigabytes
 from engine.types import LoadProgress
 
 if TYPE_CHECKING:
@@ -26,13 +26,21 @@ _CARD_WIDTH = 712
 class LoadPanel(QWidget):
     """Hidden until a load begins; a failed one leaves a card until it is closed or tried again.
 
+    `inset` px at both sides, by default the margin of a page.
+
     Signals:
         closed: the user closed the card, and the keyboard needs another place.
     """
 
     closed = Signal()
 
-    def __init__(self, services: Services, opener: Opener, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        opener: Opener,
+        inset: int | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._controller = services.controller
         self._opener = opener
@@ -41,7 +49,8 @@ class LoadPanel(QWidget):
         self._line = ProgressLine(self.tr("Loading"))
         self._progress = self._make_progress()
         self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(theme().space(6), theme().space(3), theme().space(6), 0)
+        side = theme().space(6) if inset is None else inset
+        self._column.setContentsMargins(side, theme().space(3), side, 0)
         self._column.addWidget(self._progress)
         self._controller.state_changed.connect(self._on_state)
         self._controller.load_progress.connect(self._on_progress)
@@ -152,11 +161,8 @@ class LoadPanel(QWidget):
         """Read and total, the rate, and the time that is left at that rate."""
         if progress.stage == "warming up":
             return self.tr("warming up")
-        parts = [
-            self.tr("{done} of {total}").format(
-                done=gigabytes(progress.done), total=gigabytes(progress.total)
-            )
-        ]
+        done, total = done_of(progress.done, progress.total)
+        parts = [self.tr("{done} of {total}").format(done=done, total=total)]
         seconds = time.monotonic() - self._began
         if progress.done and seconds > 0.5:
             rate = progress.done / seconds

@@ -3,7 +3,7 @@
 from app.widgets.basic import Hairline, IconButton, button, label
 from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
-from app.widgets.memorybar import MemoryBar, MemoryKeys, gigabytes
+from app.widgets.memorybar import MemoryBar, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
 from app.widgets.switch import Switch
 from app.widgets.toast import Toast
@@ -22,6 +22,7 @@ __all__ = [
     "Switch",
     "Toast",
     "button",
+    "done_of",
     "gigabytes",
     "label",
 ]

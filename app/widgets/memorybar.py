@@ -17,14 +17,24 @@ _HUES = {"model": "target"}
 ORDER = ("other", "model", "draft", "kv", "work", "free", "reserve")
 
 
+_GB, _MB, _KB = 2**30, 2**20, 2**10
+
+
 def gigabytes(size: float, unit: bool = True) -> str:
-    """Bytes as a number people read: GB (2^30) with one decimal, MB (2^20) below 0.1 GB."""
-    locale = QLocale()
-    if size >= 0.1 * 2**30 or size == 0:
-        number, name = locale.toString(size / 2**30, "f", 1), "GB"
-    else:
-        number, name = locale.toString(size / 2**20, "f", 0), "MB"
-    return f"{number} {name}" if unit or name == "MB" else number
+    """Bytes as a number people read: GB (2^30) with one decimal, MB below 0.1 GB, KB below 1 MB."""
+    if size >= 0.1 * _GB or size == 0:
+        return _in(size, _GB) + (" GB" if unit else "")
+    return f"{_in(size, _MB)} MB" if size >= _MB else f"{_in(max(size, _KB), _KB)} KB"
+
+
+def done_of(done: float, total: float) -> tuple[str, str]:
+    """Two sizes in one unit, MB up to 1 GB, so that the first is seen to grow towards the second."""
+    scale, name = (_GB, "GB") if total >= _GB else (_MB, "MB") if total >= _MB else (_KB, "KB")
+    return f"{_in(done, scale)} {name}", f"{_in(total, scale)} {name}"
+
+
+def _in(size: float, scale: int) -> str:
+    return QLocale().toString(size / scale, "f", 1 if scale == _GB else 0)
 
 
 def in_order(parts: Sequence[MemoryPart]) -> list[MemoryPart]:

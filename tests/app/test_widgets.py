@@ -22,6 +22,7 @@ from app.widgets import (
     Switch,
     Toast,
     button,
+    done_of,
     gigabytes,
     label,
 )
@@ -107,6 +108,14 @@ def test_sizes_are_in_gb_of_2_30() -> None:
     assert gigabytes(24 * GB, unit=False) == "24.0"
     assert gigabytes(94 * 2**20) == "94 MB"
     assert gigabytes(0) == "0.0 GB"
+    assert gigabytes(300 * 2**10) == "300 KB"
+    assert gigabytes(7) == "1 KB", "no file is shown as nothing"
+
+
+def test_progress_is_told_in_one_unit() -> None:
+    assert done_of(1, 15.6 * GB) == ("0.0 GB", "15.6 GB")
+    assert done_of(150 * 2**20, 182 * 2**20) == ("150 MB", "182 MB")
+    assert done_of(0, 3000) == ("0 KB", "3 KB")
 
 
 @pytest.mark.parametrize("kind", ["good", "warn", "bad"])

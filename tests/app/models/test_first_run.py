@@ -55,6 +55,8 @@ def test_enter_installs_the_demo_and_chats(
     qtbot.keyClick(page.install, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "3 MB of 94 MB" in texts(page))
     assert not page.install.isEnabled() and page.install.toolTip()
+    card = page.install.parentWidget()
+    assert card is not None and page.panel._progress.width() == card.width()
     gate.set()
     qtbot.waitUntil(lambda: seen.pages == [("chat", {})])
     assert controller.model is not None and controller.model.path.name == "Smol.gguf"

@@ -17,7 +17,8 @@ from pytestqt.qtbot import QtBot
 from app.controller import EngineController
 from app.inspector import Inspector
 from app.live import speed as speed_module
-from app.live.history import POINTS, SPAN_S, History, nice_top
+from app.live.history import POINTS, SPAN_S, History, Prefill, nice_top
+from app.live.plot import RatePlot
 from app.models.library import Library
 from app.page import Services
 from app.theme import theme
@@ -86,8 +87,10 @@ def test_the_plots_text_is_its_description(pane: Inspector, controller: EngineCo
 def test_the_comparison_is_with_what_was_measured_here(
     qtbot: QtBot, pane: Inspector, controller: EngineController, library: Library
 ) -> None:
+    assert "no measurement yet" in pane.text()
     controller.metrics_changed.emit(RUNNING)
-    assert "no measurement of this model yet" in pane.text()
+    assert "no measurement yet" not in pane.text(), "beside a rate it would be wrong"
+    assert "the first measurement of this model" in pane.text()
     with qtbot.waitSignal(controller.model_changed) as caught:
         controller.load(Path("/models/a.gguf"))
     model = caught.args[0]
@@ -209,6 +212,26 @@ def test_prefill_is_a_block_and_never_on_the_line() -> None:
     assert [p.rate for p in history.prefills] == [500.0, 500.0]
     assert np.max(x) == 0.0 and np.min(x) > -SPAN_S
     assert np.isnan(y[int(np.argmax(finite)) + 30]), "the line breaks between two answers"
+
+
+@pytest.mark.parametrize(("rate", "at_top"), [(90.0, False), (3.0, True)])
+@pytest.mark.parametrize("written", [20, 450])
+def test_the_label_of_a_prompt_is_not_on_the_curve(
+    qtbot: QtBot, pane: Inspector, rate: float, at_top: bool, written: int
+) -> None:
+    history = History()
+    rates = [100.0] * 30 + [rate] * written  # so that the axis goes to 100
+    now = 0.0
+    for i, decode in enumerate(rates):
+        now += 0.1
+        history.add(now, Metrics(running=1, decode_rate=decode, completion_tokens_total=i + 1))
+    history.prefills.append(Prefill(3.0 if written > 100 else now - 0.2, 3.5, 500.0))
+    pane.speed.begin(Metrics())
+    plot = pane.speed.plot
+    assert isinstance(plot, RatePlot)
+    qtbot.waitExposed(pane)
+    plot.draw(history, now, "prefill 500 tok/s")
+    assert (plot._label.pos().y() > 0) is at_top
 
 
 def test_a_prompt_that_is_read_in_one_chunk_takes_its_whole_time() -> None:
