@@ -159,6 +159,8 @@ class Field(Row):
             control.setSingleStep(step)
         if self._optional:
             control.setSpecialValueText(QCoreApplication.translate("Field", "Automatic"))
+        elif info.at_low:
+            control.setSpecialValueText(words(info.at_low))
         if info.unit:
             control.setSuffix(f" {words(info.unit)}")
         control.setLocale(QLocale())

@@ -168,7 +168,7 @@ class KeyMap(QDialog):
         body = QWidget()
         body.setProperty("scroll", True)
         grid = QGridLayout(body)
-        grid.setContentsMargins(0, 0, 16, 0)
+        grid.setContentsMargins(8, 8, 16, 8)
         grid.setHorizontalSpacing(theme().space(8))
         grid.setVerticalSpacing(theme().space(2))
         for i, (name, key) in enumerate(dict(rows).items()):

@@ -21,7 +21,10 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a form or a help page needs to know of one setting; `low` and `high` are inclusive."""
+    """What a form or a help page needs to know of one setting; `low` and `high` are inclusive.
+
+    `at_low` is what the lowest value is called, where it is a word and not a number.
+    """
 
     title: str
     help: str
@@ -30,6 +33,7 @@ class Info:
     high: float | None = None
     step: float | None = None
     choices: tuple[str, ...] = ()
+    at_low: str = ""
     flag: str = ""
 
 
@@ -158,6 +162,7 @@ class SamplingParams:
         40,
         "Top K",
         "Keep the K likeliest tokens; 0 keeps all.",
+        at_low="all",
         low=0,
         high=1_000_000,
         step=1,
@@ -222,6 +227,7 @@ class SamplingParams:
         "Penalty window",
         "Tokens that the penalties look back over; -1 is the whole text.",
         unit="tokens",
+        at_low="whole text",
         low=-1,
         high=16_777_216,
         step=64,

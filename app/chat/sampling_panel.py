@@ -62,7 +62,7 @@ class NumberField(QWidget):
         self.edit.setFixedWidth(104)
         self.edit.setAlignment(Qt.AlignmentFlag.AlignRight)
         if self._optional:
-            self.edit.setPlaceholderText(self.tr("automatic"))
+            self.edit.setPlaceholderText(self.text_of(None))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme().space(3))
@@ -91,11 +91,14 @@ class NumberField(QWidget):
         self.slider.blockSignals(True)
         self.slider.setValue(self._position(value))
         self.slider.blockSignals(False)
-        self.edit.setText(self._text(value))
+        self.edit.setText("" if value is None else self.text_of(value))
 
-    def _text(self, value: Any) -> str:
+    def text_of(self, value: Any) -> str:
+        """A value in words or digits."""
         if value is None:
-            return ""
+            return self.tr("automatic")
+        if self._info.at_low and value == self._low:
+            return words(self._info.at_low)
         if self._whole:
             return QLocale().toString(int(value)) if self._info.title != "Seed" else str(value)
         return f"{value:g}"
@@ -134,6 +137,8 @@ class NumberField(QWidget):
         self._take(self.value if number is None else number)
 
     def _parse(self, text: str) -> Any:
+        if self._info.at_low and text.casefold() == words(self._info.at_low).casefold():
+            return int(self._low) if self._whole else self._low
         plain = text.replace(QLocale().groupSeparator(), "").replace(" ", "").replace(",", ".")
         try:
             value = float(plain)
@@ -231,9 +236,7 @@ class SamplingPanel(QWidget):
             if self._titles[name].property("kind") != weight:
                 self._titles[name].setProperty("kind", weight)
                 self._titles[name].style().polish(self._titles[name])
-            said = self.tr("The model's own value: {value}").format(
-                value=self.tr("automatic") if default is None else f"{default:g}"
-            )
+            said = self.tr("The model's own value: {value}").format(value=field.text_of(default))
             field.edit.setToolTip(f"{words(info_of(SamplingParams, name).help)}\n{said}")
         count = sum(getattr(now, n) != getattr(own, n) for n in NAMES)
         self.reset.setEnabled(count > 0)

@@ -37,7 +37,12 @@ def test_sampling_panel(qtbot: QtBot, page: ChatPage, services: Services) -> Non
     length.edit.setText("")
     length.edit.editingFinished.emit()
     window = panel.fields["penalty_last_n"]
-    assert window.edit.text() == "-1"
+    assert window.edit.text() == "whole text"
+    for typed, value in (("64", 64), ("-1", -1), ("64", 64), ("Whole text", -1)):
+        window.edit.setText(typed)
+        window.edit.editingFinished.emit()
+        assert window.value == value
+    assert window.edit.text() == "whole text" and "whole text" in window.edit.toolTip()
     assert panel.reset.isEnabled()
     panel.reset.click()
     assert services.settings.value.sampling == {}
