@@ -317,8 +317,8 @@ def loaded(
 
 def _loading(console: Console) -> Any:
     def show_progress(progress: LoadProgress) -> None:
-        share = progress.done * 100 // progress.total if progress.total else 100
-        console.progress(f"Loading: {progress.stage}, {share} %")
+        share = f", {progress.done * 100 // progress.total} %" if progress.total else ""
+        console.progress(f"Loading: {progress.stage}{share}")
 
     return show_progress
 

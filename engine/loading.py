@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,8 @@ from engine.types import LoadProgress, ModelInfo
 from engine.weights import load_weights
 
 OnProgress = Callable[[LoadProgress], None]
+
+_POLL_S = 0.1
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +113,7 @@ def load_model(
             raise UnsupportedModel(
                 f"{file.architecture} runs on the processor only in this version; choose cpu."
             )
-        ops = _make_ops(plan, on_progress)
+        ops = _make_ops(plan, on_progress, cancel or threading.Event())
         try:
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
             limits = Limits(
@@ -120,6 +124,7 @@ def load_model(
                 pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
                 slots=plan.n_slots,
             )
+            _preparing(on_progress)
             ops.allocate(cfg.shape, limits)
             with ops.recording():
                 model.forward(ops, weights, cfg)
@@ -151,19 +156,44 @@ def _scheduler(plan: Plan) -> Scheduler:
     return Scheduler(pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states)
 
 
-def _make_ops(plan: Plan, on_progress: OnProgress | None) -> Ops:
+def _preparing(on_progress: OnProgress | None, done: int = 0, total: int = 0) -> None:
+    if on_progress is not None:
+        on_progress(LoadProgress("preparing", done, total))
+
+
+def _make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Event) -> Ops:
+    _preparing(on_progress)
     if plan.device != "cpu":
         from engine.ops.cuda import CudaOps
 
-        def compiling(done: int, total: int) -> None:
-            if on_progress is not None:
-                on_progress(LoadProgress("preparing", done, total))
-
+        compiling = partial(_preparing, on_progress)
         # Without recurrent layers and experts so far; `load_model` refuses models that have them.
         return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
-    from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
+    # Compiling, which takes long the first time, cannot be stopped; waiting for it can.
+    made: Future[Ops] = Future()
+    threading.Thread(target=_make_cpu_ops, args=(plan, made), name="prepare", daemon=True).start()
+    while not cancel.is_set():
+        if wait([made], _POLL_S).done:
+            return made.result()
+    if not made.cancel():
+        made.result().close()
+    raise LoadCancelled("The load was stopped.")
 
-    return CpuOps(plan.threads, plan.precision)
+
+def _make_cpu_ops(plan: Plan, made: Future[Ops]) -> None:
+    """Fill `made`, or free all again when nobody waits for it any more."""
+    try:
+        from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
+
+        ops = CpuOps(plan.threads, plan.precision)
+    except BaseException as error:
+        if made.set_running_or_notify_cancel():
+            made.set_exception(error)
+        return
+    if made.set_running_or_notify_cancel():
+        made.set_result(ops)
+    else:
+        ops.close()
 
 
 def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:

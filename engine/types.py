@@ -119,7 +119,8 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a load is: `stage` is one of "reading", "preparing", "warming up"; bytes of the file."""
+    """How far a load is, by `stage`: "reading" in bytes of the file, "preparing" in kernels to compile
+    (0 in all where that is not known), "warming up" in steps."""
 
     stage: str
     done: int

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from engine.errors import LoadCancelled, ModelFileError, UnsupportedModel
 from engine.gguf import ModelFile
 from engine.models.base import TensorSpec
 from engine.ops.base import Ops
 from engine.types import LoadProgress
+
+_PIECE = 16 << 20
 
 
 def check_tensors(file: ModelFile, specs: Iterable[TensorSpec]) -> list[TensorSpec]:
@@ -61,8 +68,6 @@ def load_weights(
     root = SimpleNamespace(blk=[])
     done = 0
     for spec in present:
-        if cancel is not None and cancel.is_set():
-            raise LoadCancelled("The load was stopped.")
         tensor = file.tensors[spec.name]
         if tensor.shape != spec.shape:  # a matrix of one row, stored as a vector
             tensor = replace(tensor, shape=spec.shape, data=tensor.data.reshape(1, -1))
@@ -72,10 +77,23 @@ def load_weights(
             while len(root.blk) <= int(index):
                 root.blk.append(SimpleNamespace())
             owner = root.blk[int(index)]
+        for n_bytes in _read_in(tensor.data):
+            if cancel is not None and cancel.is_set():
+                raise LoadCancelled("The load was stopped.")
+            done += n_bytes
+            if on_progress is not None:
+                on_progress(LoadProgress("reading", done, total))
         setattr(owner, name.replace(".", "_"), ops.upload(tensor))
-        done += tensor.data.nbytes
-        if on_progress is not None:
-            on_progress(LoadProgress("reading", done, total))
     if not hasattr(root, "output"):
         root.output = root.token_embd
     return root
+
+
+def _read_in(data: NDArray[Any]) -> Iterator[int]:
+    """Bring mapped bytes into memory piece by piece, so that a large tensor on a slow disk can be stopped
+    inside; yields the bytes of each piece."""
+    flat = data.reshape(-1).view(np.uint8)
+    for at in range(0, len(flat), _PIECE):
+        piece = flat[at : at + _PIECE]
+        piece[:: mmap.PAGESIZE].sum()
+        yield len(piece)

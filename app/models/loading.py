@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.models.opener import Opener
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.placement import Estimate
 
 _CARD_WIDTH = 712
+_LONG_S = 3.0  # What is compiled already is there before that.
 
 
 class LoadPanel(QWidget):
@@ -44,7 +45,11 @@ class LoadPanel(QWidget):
         super().__init__(parent)
         self._controller = services.controller
         self._opener = opener
-        self._began = 0.0
+        self._stage_began = 0.0
+        self._read = False
+        self._progress_was: LoadProgress | None = None
+        self._tick = QTimer(self, interval=1000, singleShot=True)
+        self._tick.timeout.connect(self._show_progress)
         self._card: ErrorCard | None = None
         self._line = ProgressLine(self.tr("Loading"))
         self._progress = self._make_progress()
@@ -107,7 +112,9 @@ class LoadPanel(QWidget):
     @Slot(object)
     def _on_began(self, _path: object) -> None:
         self._dismiss()
-        self._began = time.monotonic()
+        self._stage_began = time.monotonic()
+        self._read = False
+        self._progress_was = None
         self._line.set_progress(0, 1, self._name(), self.tr("opening the file"))
 
     @Slot(object)
@@ -128,9 +135,22 @@ class LoadPanel(QWidget):
 
     @Slot(object)
     def _on_progress(self, progress: LoadProgress) -> None:
-        self._line.set_progress(
-            progress.done, progress.total, self._name(), self._numbers(progress)
-        )
+        if self._progress_was is None or self._progress_was.stage != progress.stage:
+            self._stage_began = time.monotonic()
+            self._read = self._read or progress.stage == "reading"
+        self._progress_was = progress
+        self._show_progress()
+
+    @Slot()
+    def _show_progress(self) -> None:
+        """Also once a second, because nothing comes of it while something is compiled."""
+        progress = self._progress_was
+        if progress is not None and self._controller.state == "loading":
+            self._tick.start()
+            done, total = progress.done, progress.total
+            if progress.stage != "reading" and total <= 1:
+                done, total = (1, 1) if self._read else (0, 1)
+            self._line.set_progress(done, total, self._name(), self._numbers(progress))
 
     @Slot()
     def _on_closed(self) -> None:
@@ -161,17 +181,29 @@ class LoadPanel(QWidget):
         """Read and total, the rate, and the time that is left at that rate."""
         if progress.stage == "warming up":
             return self.tr("warming up")
+        if progress.stage == "preparing":
+            return self._preparing(progress)
         done, total = done_of(progress.done, progress.total)
         parts = [self.tr("{done} of {total}").format(done=done, total=total)]
-        seconds = time.monotonic() - self._began
+        seconds = time.monotonic() - self._stage_began
         if progress.done and seconds > 0.5:
             rate = progress.done / seconds
             left = (progress.total - progress.done) / rate
             parts.append(self.tr("{rate} a second").format(rate=gigabytes(rate)))
             parts.append(self.tr("{n} s left").format(n=f"{left:.0f}"))
-        if progress.stage == "preparing":
-            parts.insert(0, self.tr("preparing"))
         return " · ".join(parts)
+
+    def _preparing(self, progress: LoadProgress) -> str:
+        seconds = time.monotonic() - self._stage_began
+        if progress.total:
+            done = self.tr("{done} of {total} parts").format(
+                done=progress.done, total=progress.total
+            )
+        elif seconds >= _LONG_S:
+            done = self.tr("{n} s").format(n=f"{seconds:.0f}")
+        else:
+            return self.tr("preparing")
+        return " · ".join((self.tr("compiling for this PC, only the first time"), done))
 
 
 def _bar_of(estimate: Estimate) -> QWidget:

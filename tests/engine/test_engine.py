@@ -311,6 +311,46 @@ def test_a_load_can_be_cancelled(own_engine: Engine) -> None:
     assert generate(own_engine, ids(4)).tokens
 
 
+def test_a_load_can_be_cancelled_while_kernels_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, closed, cancel = threading.Event(), threading.Event(), threading.Event()
+    stages = []
+
+    class SlowOps:
+        def __init__(self, *_: object) -> None:
+            gate.wait(30)
+
+        def close(self) -> None:
+            closed.set()
+
+    def on_progress(progress: LoadProgress) -> None:
+        stages.append(progress.stage)
+        cancel.set()
+
+    monkeypatch.setattr("engine.ops.cpu.CpuOps", SlowOps)
+    with pytest.raises(LoadCancelled):
+        load_model(model_path("llama"), CONFIG, on_progress, cancel)
+    assert stages == ["preparing"] and not gate.is_set()
+    gate.set()
+    assert closed.wait(10), "what comes after all is freed"
+
+
+def test_a_load_can_be_cancelled_inside_a_large_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.weights._PIECE", 4096)
+    cancel = threading.Event()
+    read: list[int] = []
+
+    def on_progress(progress: LoadProgress) -> None:
+        if progress.stage == "reading":
+            read.append(progress.done)
+            cancel.set()
+
+    with pytest.raises(LoadCancelled):
+        load_model(model_path("llama"), CONFIG, on_progress, cancel)
+    assert read == [4096]
+
+
 def test_loading_another_model_ends_what_runs(own_engine: Engine) -> None:
     listener = Listener()
     sampling = SamplingParams(temperature=0, ignore_eos=True)

@@ -18,6 +18,7 @@ from app.theme import theme
 from app.widgets import ErrorCard, MemoryBar
 from engine.entry import inspect
 from engine.errors import ModelFileError, OutOfMemory
+from engine.types import LoadProgress
 from tests.app.fake_engine import FakeEngine
 from tests.app.models.conftest import PROJECTOR, Seen, put, scanned
 from tests.engine.gguf_writer import model
@@ -213,6 +214,26 @@ def test_progress_with_cancel(
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: controller.state == "idle")
     assert not page.panel.isVisible() and page.panel.card is None and seen.pages == []
+
+
+def test_compiling_is_told_while_it_lasts(
+    qtbot: QtBot, page: ModelsPage, fake: FakeEngine, controller: EngineController
+) -> None:
+    fake.load_s = 60
+    page.view.chat_wanted.emit(page.view.current_item())
+    qtbot.waitUntil(lambda: "of 4.0 GB" in texts(page.panel))
+    for progress, words in (
+        (LoadProgress("preparing", 0, 0), "preparing"),
+        (LoadProgress("preparing", 3, 12), "only the first time · 3 of 12 parts"),
+    ):
+        controller.load_progress.emit(progress)
+        assert words in texts(page.panel)
+    controller.load_progress.emit(LoadProgress("preparing", 0, 0))
+    page.panel._stage_began -= 7
+    page.panel._tick.timeout.emit()
+    assert "only the first time · 7 s" in texts(page.panel)
+    controller.cancel_load()
+    qtbot.waitUntil(lambda: controller.loading is None)
 
 
 def test_a_failed_load_shows_a_card_and_keeps_the_former_model(
