@@ -184,6 +184,7 @@ def _make_cpu_ops(plan: Plan, made: Future[Ops]) -> None:
     """Fill `made`, or free all again when nobody waits for it any more."""
     try:
         from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
+        from kernels.cpu.compiler import prune
 
         ops = CpuOps(plan.threads, plan.precision)
     except BaseException as error:
@@ -194,6 +195,7 @@ def _make_cpu_ops(plan: Plan, made: Future[Ops]) -> None:
         made.set_result(ops)
     else:
         ops.close()
+    prune(cache_dir())
 
 
 def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:

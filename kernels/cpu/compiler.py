@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from llvmlite import binding as llvm
 from kernels.cpu.emit import Target
 
 _DIGEST = 32
+_UNUSED_S = 7 * 24 * 3600
 
 
 def detect() -> Target:
@@ -37,6 +41,19 @@ def fingerprint() -> str:
              llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())  # fmt: skip
     digest.update(repr(parts).encode())
     return digest.hexdigest()[:16]
+
+
+def prune(parent: Path) -> None:
+    """Remove the folders of other versions and processors that no start has used for a week.
+
+    Each start writes a file into its own, so a folder's time is that of its last use.
+    """
+    own = parent / f"cpu-{fingerprint()}"
+    for folder in parent.glob("cpu-*"):
+        with contextlib.suppress(OSError):
+            unused = time.time() - folder.stat().st_mtime
+            if folder != own and unused > _UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Compiler:
