@@ -186,6 +186,9 @@ class SettingsPage(Page):
             opener.setProperty("path", str(path))
             opener.clicked.connect(self._open_folder)
             self._add(Row(title, str(path), opener))
+        export = button(self.tr("Export all chats…"), self._export, icon="download")
+        text = self.tr("One ZIP file: Markdown to read and JSON with every version of a message.")
+        self._add(Row(self.tr("A copy of your chats"), text, export))
         copy = button(self.tr("Copy diagnostics"), self._copy, icon="copy")
         text = self.tr("Versions, settings and the end of the log; no text of your chats.")
         self._add(Row(self.tr("For a bug report"), text, copy))
@@ -285,6 +288,12 @@ class SettingsPage(Page):
         folder = path if path.is_dir() or not path.suffix else path.parent
         if not folder.exists() or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
             self.services.toast(self.tr("{folder} cannot be shown.").format(folder=folder))
+
+    def _export(self) -> None:
+        from app.chat.exporter import export_all
+        from app.chat.session import ChatSession
+
+        export_all(self, self.services, ChatSession.of(self.services))
 
     def _copy(self) -> None:
         value = dataclasses.asdict(self._settings.value) | {"system_prompt": "(left out)"}

@@ -1,11 +1,16 @@
-"""Chats as files: Markdown to read, JSON with every branch to keep."""
+"""Chats as files: Markdown to read, JSON with every branch to keep, all of them in one archive."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import os
 import re
+import zipfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from app.chat.tree import Chat, Role
@@ -33,6 +38,38 @@ def to_json(chat: Chat) -> str:
     info.pop("draft")
     info["messages"] = [_plain(m) | {"active": m.id in path} for m in chat.messages.values()]
     return json.dumps(info, ensure_ascii=False, indent=2) + "\n"
+
+
+def write_archive(chats: Iterable[Chat], path: Path, you: str, answer: str) -> int:
+    """Write chats into one ZIP, each as Markdown and as JSON, and return how many there were.
+
+    The file appears when it is whole. Raises `OSError`.
+    """
+    part = path.with_name(path.name + ".part")
+    names: set[str] = set()
+    count = 0
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for chat in chats:
+                day = datetime.fromtimestamp(chat.info.created).strftime("%Y-%m-%d")
+                name = _free(f"{day} {file_name(chat.info.title)}", names)
+                texts = {"md": to_markdown(chat, you, answer), "json": to_json(chat)}
+                for ending, text in texts.items():
+                    archive.writestr(f"{name}.{ending}", text.encode("utf-8", "replace"))
+                count += 1
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return count
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or it with a number where another file has it, also on systems that ignore case."""
+    tries = (name if n == 1 else f"{name} ({n})" for n in itertools.count(1))
+    found = next(t for t in tries if t.casefold() not in taken)
+    taken.add(found.casefold())
+    return found
 
 
 def file_name(title: str) -> str:

@@ -28,6 +28,7 @@ class ChatKeys(QObject):
         self._add("again", self.tr("Answer again"), "Ctrl+R", self._again)
         self._add("copy", self.tr("Copy the last answer"), "Ctrl+Shift+C", self._copy)
         self._add("export", self.tr("Export this chat"), "Ctrl+E", self._export)
+        self._add("export_all", self.tr("Export all chats"), "Ctrl+Shift+E", page.export_all)
         self._add("previous", self.tr("Previous version"), "Alt+Left", lambda: self._step(-1))
         self._add("next", self.tr("Next version"), "Alt+Right", lambda: self._step(1))
         self._add("delete", self.tr("Delete this chat"), "Ctrl+Shift+Del", self._delete)

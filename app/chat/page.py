@@ -411,6 +411,12 @@ class ChatPage(Page):
 
         export_chat(self, self.services, self.session, chat_id)
 
+    def export_all(self) -> None:
+        """Save all chats in one file."""
+        from app.chat.exporter import export_all
+
+        export_all(self, self.services, self.session)
+
     # Panels and notes
 
     @Slot()

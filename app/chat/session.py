@@ -103,6 +103,10 @@ class ChatSession(QObject):
             self.chat = Chat(self._blank())
         self.opened.emit(self.chat, "")
 
+    def held(self) -> dict[str, Chat]:
+        """Copies of the listed chats that are in memory, where they may be newer than what is saved."""
+        return {i: chat.copy() for i, chat in self._opened.items() if i in self.infos}
+
     def open(self, chat_id: str, message_id: str = "") -> None:
         """Open a chat; its messages come a moment later."""
         self.save_drafts()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -84,6 +84,11 @@ class Chat:
         if info.leaf not in self.messages:
             roots = self._children.get(None)
             info.leaf = self._deepest(roots[-1]) if roots else None
+
+    def copy(self) -> Chat:
+        """The same chat as it is now, for another thread."""
+        messages = [replace(m, usage=dict(m.usage)) for m in self.messages.values()]
+        return Chat(replace(self.info, sampling=dict(self.info.sampling)), messages)
 
     def _insert(self, message: Message) -> None:
         self.messages[message.id] = message

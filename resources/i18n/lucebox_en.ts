@@ -138,6 +138,23 @@
     </message>
 </context>
 <context>
+    <name>chat</name>
+    <message numerus="yes">
+        <source>Saving %n chat(s)…</source>
+        <translation>
+            <numerusform>Saving %n chat…</numerusform>
+            <numerusform>Saving %n chats…</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) saved as {name}</source>
+        <translation>
+            <numerusform>%n chat saved as {name}</numerusform>
+            <numerusform>%n chats saved as {name}</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>models</name>
     <message numerus="yes">
         <source>%n file(s)</source>

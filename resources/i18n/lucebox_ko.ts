@@ -94,6 +94,10 @@
         <translation>이 채팅 내보내기</translation>
     </message>
     <message>
+        <source>Export all chats</source>
+        <translation>모든 채팅 내보내기</translation>
+    </message>
+    <message>
         <source>Previous version</source>
         <translation>이전 버전</translation>
     </message>
@@ -896,8 +900,20 @@
         <translation>{n}초 남음</translation>
     </message>
     <message>
+        <source>{done} of {total} parts</source>
+        <translation>{total}개 중 {done}개</translation>
+    </message>
+    <message>
+        <source>{n} s</source>
+        <translation>{n}초</translation>
+    </message>
+    <message>
         <source>preparing</source>
         <translation>준비하는 중</translation>
+    </message>
+    <message>
+        <source>compiling for this PC, only the first time</source>
+        <translation>이 PC에 맞게 컴파일하는 중(처음 한 번만)</translation>
     </message>
 </context>
 <context>
@@ -988,6 +1004,10 @@
     <message>
         <source>Stopped</source>
         <translation>중지됨</translation>
+    </message>
+    <message>
+        <source>Cut off: the context is full</source>
+        <translation>컨텍스트가 가득 차서 잘림</translation>
     </message>
     <message>
         <source>Cut at the answer length</source>
@@ -1305,10 +1325,6 @@
         <translation>모델 기본값: {value}</translation>
     </message>
     <message>
-        <source>automatic</source>
-        <translation>자동</translation>
-    </message>
-    <message>
         <source>Load a model to change its settings.</source>
         <translation>설정을 바꾸려면 모델을 불러오세요.</translation>
     </message>
@@ -1510,6 +1526,10 @@
         <translation>가능성이 높은 토큰 K개만 남깁니다. 0이면 모두 남깁니다.</translation>
     </message>
     <message>
+        <source>all</source>
+        <translation>전부</translation>
+    </message>
+    <message>
         <source>Top P</source>
         <translation>Top P</translation>
     </message>
@@ -1564,6 +1584,10 @@
     <message>
         <source>Tokens that the penalties look back over; -1 is the whole text.</source>
         <translation>페널티를 계산할 때 되돌아보는 토큰 수입니다. -1이면 전체 글입니다.</translation>
+    </message>
+    <message>
+        <source>whole text</source>
+        <translation>전체</translation>
     </message>
     <message>
         <source>Seed</source>
@@ -1639,6 +1663,18 @@
     <message>
         <source>Open the folder of: {what}</source>
         <translation>폴더 열기: {what}</translation>
+    </message>
+    <message>
+        <source>Export all chats…</source>
+        <translation>모든 채팅 내보내기…</translation>
+    </message>
+    <message>
+        <source>One ZIP file: Markdown to read and JSON with every version of a message.</source>
+        <translation>ZIP 파일 하나에 읽기용 Markdown과 메시지의 모든 버전을 담은 JSON을 넣습니다.</translation>
+    </message>
+    <message>
+        <source>A copy of your chats</source>
+        <translation>채팅 사본</translation>
     </message>
     <message>
         <source>Copy diagnostics</source>
@@ -1740,8 +1776,12 @@
         <translation>지난 실행 {n} 토큰/초, 이 PC에서 측정</translation>
     </message>
     <message>
-        <source>no measurement of this model yet</source>
-        <translation>이 모델은 아직 측정하지 않음</translation>
+        <source>the first measurement of this model</source>
+        <translation>이 모델의 첫 측정</translation>
+    </message>
+    <message>
+        <source>no measurement yet</source>
+        <translation>아직 측정값 없음</translation>
     </message>
 </context>
 <context>
@@ -1856,6 +1896,22 @@
     <message>
         <source>Saved as {name}</source>
         <translation>{name}(으)로 저장했습니다</translation>
+    </message>
+    <message>
+        <source>Export all chats</source>
+        <translation>모든 채팅 내보내기</translation>
+    </message>
+    <message numerus="yes">
+        <source>Saving %n chat(s)…</source>
+        <translation>
+            <numerusform>채팅 %n개를 저장하는 중…</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) saved as {name}</source>
+        <translation>
+            <numerusform>채팅 %n개를 {name}(으)로 저장했습니다</numerusform>
+        </translation>
     </message>
     <message>
         <source>The file with your chats was damaged. It is kept as {kept}, and a new one was begun.</source>

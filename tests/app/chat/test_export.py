@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from app.chat.export import file_name, to_json, to_markdown
+import pytest
+
+from app.chat.export import file_name, to_json, to_markdown, write_archive
 from app.chat.exporter import write_chat
 from app.chat.tree import Chat, ChatInfo, Message, Role
 
@@ -45,3 +49,31 @@ def test_ending_decides_and_failures_are_said(tmp_path: Path) -> None:
     write_chat(chat(), tmp_path / "a.md")
     assert (tmp_path / "a.md").read_text("utf-8").startswith("# Title")
     assert "not saved" in write_chat(chat(), tmp_path / "none" / "a.md")
+
+
+def test_an_archive_holds_all_chats_under_names_of_their_own(tmp_path: Path) -> None:
+    chats = [chat(), chat(), Chat(ChatInfo(title="TITLE"))]
+    file = tmp_path / "all.zip"
+    assert write_archive(chats, file, "You", "Answer") == 3
+    with zipfile.ZipFile(file) as archive:
+        names = [n.partition(" ")[2] for n in archive.namelist()]
+        assert names == [
+            "Title.md", "Title.json", "Title (2).md", "Title (2).json", "TITLE (3).md", "TITLE (3).json",
+        ]  # fmt: skip
+        texts = [m["text"] for m in json.loads(archive.read(archive.namelist()[3]))["messages"]]
+    assert texts == ["질문", "old", "new"]
+    assert [p.name for p in tmp_path.iterdir()] == ["all.zip"]
+
+
+def test_an_archive_that_fails_leaves_the_former_one(tmp_path: Path) -> None:
+    file = tmp_path / "all.zip"
+    file.write_bytes(b"former")
+
+    def chats() -> Iterator[Chat]:
+        yield chat()
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_archive(chats(), file, "You", "Answer")
+    assert file.read_bytes() == b"former"
+    assert [p.name for p in tmp_path.iterdir()] == ["all.zip"]

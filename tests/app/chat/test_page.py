@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -391,6 +392,29 @@ def test_export(
     target.unlink()
     page.export(first)
     qtbot.waitUntil(target.exists)
+
+
+def test_all_chats_are_exported_also_those_that_are_not_open(
+    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "all.zip"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    ask("first question")
+    page.session.store.flush().result(10)
+    page.session._opened.clear()  # as after a start
+    page.new_chat()
+    ask("second question")
+    qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL | SHIFT)
+    qtbot.waitUntil(lambda: "saved as all.zip" in page.services.said[-1])  # type: ignore[attr-defined]
+    with zipfile.ZipFile(target) as archive:
+        text = "".join(archive.read(n).decode() for n in archive.namelist())
+    assert "first question" in text and "second question" in text
+    target.parent.joinpath("all.zip").unlink()
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "no" / "all.zip"), "")
+    )
+    page.export_all()
+    qtbot.waitUntil(lambda: "was not saved" in page.services.said[-1])  # type: ignore[attr-defined]
 
 
 def test_problems_are_said(qtbot: QtBot, page: ChatPage, services: Any) -> None:
