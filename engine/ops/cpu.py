@@ -17,9 +17,9 @@ from engine.ops.cpu_delta import DeltaOps
 from engine.ops.cpu_experts import ExpertOps
 from engine.ops.cpu_recorder import F32, L2_BYTES, bits_of
 from engine.ops.cpu_weights import Weight
-from kernels.cpu import products, rowwise
+from kernels.cpu import instructions, products, rowwise
 from kernels.cpu.formats import FORMATS
-from kernels.cpu.layout import GATED_ROWS, Head, Meet, Op
+from kernels.cpu.layout import GATED_ROWS, Head, Meet
 from kernels.cpu.panels import DENSE, PANEL
 
 
@@ -37,8 +37,8 @@ class CpuOps(AttentionOps, DeltaOps, ExpertOps):
         self._need_scratch(4 * PANEL * width)
         stride = token_embd.data.strides[0]
         x.line = self._emit(
-            Op.EMBED, kernel, token_embd.address, stride, token_embd.count, width, x.floats, x.stride,
-            meet=Meet.ROWS,
+            instructions.embed, kernel, token_embd.address, stride, token_embd.count, width, x.floats,
+            x.stride, meet=Meet.ROWS,
         )  # fmt: skip
         self._marks.append((-1, len(self._code), x))
         return x
@@ -53,7 +53,7 @@ class CpuOps(AttentionOps, DeltaOps, ExpertOps):
         h = self._buffer(x.width)
         private = x.line is not None
         line = self._emit(
-            Op.NORM, kernel, x.floats, x.stride, y.floats, y.stride, weight.address,
+            instructions.norm, kernel, x.floats, x.stride, y.floats, y.stride, weight.address,
             0, 0, 0, 0, x.width, bits_of(eps), private, y.line is not None,
             meet=Meet.ROWS if private else Meet.ALWAYS,
         )  # fmt: skip
@@ -75,14 +75,14 @@ class CpuOps(AttentionOps, DeltaOps, ExpertOps):
             pairs = max(1, min(-(-n // 32), L2_BYTES // (4 * panel_stride)))
             self._need_scratch(GATED_ROWS * 2 * 4 * 32 * pairs)
             line = self._emit(
-                Op.GATED, products, x, stride, gate, lines[1][2 + 3], panel_stride, k, n, pairs,
+                instructions.gated, products, x, stride, gate, lines[1][2 + 3], panel_stride, k, n, pairs,
                 kernel, 0, 0, 0, 0, private,
             )  # fmt: skip
             self._forms(h, line, 10)
             return h
         self._shared(gate_up)
         line = self._emit(
-            Op.SWIGLU, kernel, gate_up.floats, gate_up.stride, gate_up.floats + 4 * width,
+            instructions.swiglu, kernel, gate_up.floats, gate_up.stride, gate_up.floats + 4 * width,
             0, 0, 0, 0, width,
         )  # fmt: skip
         self._forms(h, line, 4)
@@ -97,9 +97,9 @@ class CpuOps(AttentionOps, DeltaOps, ExpertOps):
         rows = self._buffer(h.width)
         to = rows.coded if form == "coded" else rows.floats
         self._logits_from = len(self._code)
-        self._emit(Op.GATHER, source, stride, to, stride, stride, h.line is not None)
+        self._emit(instructions.gather, source, stride, to, stride, stride, h.line is not None)
         self._emit(
-            Op.LINEAR, self._products(output.kind, form), to, stride, output.address,
+            instructions.linear, self._products(output.kind, form), to, stride, output.address,
             output.data.strides[0], output.count, output.shape[0], 0, 0, 1,
         )  # fmt: skip
         self._logits = np.zeros((self._limits.sequences, output.shape[0]), np.float32)

@@ -8,8 +8,8 @@ from engine.ops.base import Rope
 from engine.ops.cpu_buffers import Buffer
 from engine.ops.cpu_recorder import F32, Recorder, bits_of
 from engine.ops.cpu_weights import Weight
-from kernels.cpu import rowwise
-from kernels.cpu.layout import SPLIT_ROWS, Meet, Op
+from kernels.cpu import attention, rowwise
+from kernels.cpu.layout import SPLIT_ROWS, Meet
 from kernels.cpu.layout import Attention as Of
 from kernels.cpu.panels import DENSE
 from kernels.cpu.rowwise import CHUNK, STATE
@@ -57,10 +57,12 @@ class AttentionOps(Recorder):
             np.int64,
         )  # fmt: skip
         self._operands.append(operands)
-        self._emit(Op.PLACE, operands.ctypes.data)
-        self._emit(Op.ATTEND, operands.ctypes.data)
+        self._emit(attention.place, operands.ctypes.data)
+        self._emit(attention.attend, operands.ctypes.data)
         whole = s.head_dim % 32 == 0
-        self._emit(Op.FINISH, operands.ctypes.data, meet=Meet.SPLIT if whole else Meet.ALWAYS)
+        self._emit(
+            attention.finish, operands.ctypes.data, meet=Meet.SPLIT if whole else Meet.ALWAYS
+        )
 
         def coded() -> None:
             operands[[Of.CODED, Of.CODED_STRIDE]] = out.coded, out.coded_stride

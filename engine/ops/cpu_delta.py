@@ -14,7 +14,7 @@ from engine.ops.cpu_recorder import Recorder, bits_of
 from engine.ops.cpu_weights import Weight
 from kernels.cpu import delta, products, rowwise
 from kernels.cpu.layout import Delta as Of
-from kernels.cpu.layout import Head, Op
+from kernels.cpu.layout import Head
 from kernels.cpu.panels import DENSE, PANEL
 from kernels.cpu.runtime import aligned
 
@@ -56,7 +56,7 @@ class DeltaOps(Recorder):
         )  # fmt: skip
         self._operands.append(operands)
         self._held.append(taps)
-        self._emit(Op.DELTA, operands.ctypes.data)
+        self._emit(delta.delta, operands.ctypes.data)
 
         def floats() -> None:
             operands[[Of.OUT, Of.OUT_STRIDE]] = out.floats, out.stride

@@ -8,7 +8,7 @@ from engine.ops.cpu_buffers import Buffer
 from engine.ops.cpu_recorder import L2_BYTES, Recorder
 from engine.ops.cpu_weights import Weight, padded
 from kernels.cpu import experts, products, rowwise
-from kernels.cpu.layout import GATED_ROWS, Op
+from kernels.cpu.layout import GATED_ROWS
 from kernels.cpu.panels import PANEL
 from kernels.cpu.runtime import aligned
 
@@ -58,7 +58,7 @@ class ExpertOps(Recorder):
             np.int64,
         )  # fmt: skip
         self._operands.append(operands)
-        for op in (Op.ROUTE, Op.GROUP, Op.EXPERTS_UP, Op.EXPERTS_DOWN):
+        for op in (experts.route, experts.group, experts.up, experts.down):
             self._emit(op, operands.ctypes.data)
         return out
 

@@ -20,14 +20,14 @@ from engine.gguf import Tensor
 from engine.ops.base import DeltaShape, Limits, Rope, Shape
 from engine.ops.cpu_buffers import Area, Buffer, key_value_pages
 from engine.ops.cpu_weights import Weight, pack, padded, short_of_memory
-from kernels.cpu import products, rowwise
+from kernels.cpu import instructions, products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
 from kernels.cpu.formats import FORMATS
-from kernels.cpu.layout import SPAN_ROWS, WIDTH, Head, Meet, Op
+from kernels.cpu.layout import SPAN_ROWS, WIDTH, Head, Meet
 from kernels.cpu.panels import DENSE, PANEL
 from kernels.cpu.rowwise import PAGE, STATE
-from kernels.cpu.runtime import Arena, Runtime, aligned, cache_folder
+from kernels.cpu.runtime import Arena, Operation, Runtime, aligned, cache_folder
 
 F32 = NDArray[np.float32]
 L2_BYTES = 256 << 10
@@ -241,8 +241,8 @@ class Recorder:
         self._header[Head.SCRATCH] = scratch.ctypes.data
         self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes
 
-    def _emit(self, op: Op, *operands: int, meet: Meet = Meet.ALWAYS) -> list[int]:
-        line = [int(op), int(meet), *operands]
+    def _emit(self, op: Operation, *operands: int, meet: Meet = Meet.ALWAYS) -> list[int]:
+        line = [self._runtime.operation(op), int(meet), *operands]
         self._code.append(line)
         return line
 
@@ -257,7 +257,7 @@ class Recorder:
         if form == "coded" and "coded" not in x.wanted:
             private = x.line is not None
             self._emit(
-                Op.CODE, self._kernel("code", rowwise.code), x.floats, x.stride, x.coded,
+                instructions.code, self._kernel("code", rowwise.code), x.floats, x.stride, x.coded,
                 x.coded_stride, x.width, private, meet=Meet.ROWS if private else Meet.ALWAYS,
             )  # fmt: skip
         elif form in x.wanted:
@@ -285,7 +285,7 @@ class Recorder:
         for i, weight in enumerate(weights):
             source, stride = self._rows(x, self._form(weight))
             line = self._emit(
-                Op.LINEAR, self._products(weight.kind, self._form(weight)), source, stride,
+                instructions.linear, self._products(weight.kind, self._form(weight)), source, stride,
                 weight.address, weight.data.strides[0], weight.count, weight.shape[0],
                 y.floats + 4 * column, y.stride, 0, x.line is not None,
                 meet=Meet.ALWAYS if i == len(weights) - 1 else Meet.NEVER,

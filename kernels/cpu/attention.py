@@ -7,7 +7,7 @@ chunks of `CHUNK`, whatever else is in the step, so its result never depends on 
 
 from __future__ import annotations
 
-from kernels.cpu.instructions import pieces, rows
+from kernels.cpu.instructions import pieces, rows, share
 from kernels.cpu.layout import SPAN_ROWS, Head
 from kernels.cpu.layout import Attention as Of
 from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32
@@ -23,8 +23,7 @@ def page_of(header: int, m: int, index: int) -> int:
     return load32(field(header, Head.TABLE) + 4 * entry)
 
 
-@compiled
-def place(header: int, a: int, tid: int, scratch: int) -> None:
+def place(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Norm, rotate and store: queries aside, keys and values into the pages."""
     p = load64(a)
     qkv, stride, heads, kv_heads, dim = (
@@ -149,7 +148,6 @@ def _deliver(p: int, m: int, head: int, total: int) -> None:
         call(field(p, Of.CODE), (to, coded, dim))
 
 
-@compiled
 def attend(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Softmax and weighted values of this thread's spans and key/value heads.
 
@@ -220,13 +218,13 @@ def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
         _deliver(p, row + r // group, kv * group + r % group, totals + r * state_bytes)
 
 
-@compiled
-def finish(header: int, a: int, first: int, last: int, scratch: int) -> None:
-    """Put the chunks of rows [first, last) together, and code rows whose heads are not whole blocks."""
+def finish(header: int, a: int, i: int, tid: int, scratch: int) -> None:
+    """Put the chunks of rows together, and code rows whose heads are not whole blocks."""
     p = load64(a)
     heads, dim = field(p, Of.HEADS), field(p, Of.DIM)
     merge, parts, slots = field(p, Of.MERGE), field(p, Of.PARTS), field(p, Of.SLOTS)
     state_bytes = 4 * (STATE + dim)
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         if field(header, Head.SPLIT):
             n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1

@@ -182,7 +182,6 @@ def _run(header: int, index: int) -> tuple[int, int]:
     return n_rows, count if index < 0 else 0
 
 
-@compiled
 def delta(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Convolution, delta rule, norm and gate of this thread's sequences and key heads."""
     p = load64(a)

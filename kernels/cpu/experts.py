@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from kernels.cpu.emit import F32, I64, Emitter, Target, vec
-from kernels.cpu.instructions import own, pieces, rows
+from kernels.cpu.instructions import own, pieces, rows, share
 from kernels.cpu.layout import AHEAD, GATED_ROWS, Head, Stack
 from kernels.cpu.layout import Experts as Of
 from kernels.cpu.machine import (
@@ -48,14 +48,14 @@ def weigh(name: str, add: bool, target: Target) -> str:
     return e.finish()
 
 
-@compiled
-def route(a: int, first: int, last: int) -> None:
-    """Choose experts for rows [first, last): the largest scores, of equal ones the lower number.
+def route(header: int, a: int, i: int, tid: int, scratch: int) -> None:
+    """Choose experts for rows: the largest scores, of equal ones the lower number.
 
     Scores that are chosen are overwritten.
     """
     p = load64(a)
     n, used = field(p, Of.N), field(p, Of.USED)
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         scores = field(p, Of.SCORES) + m * field(p, Of.SCORES_STRIDE)
         chosen = field(p, Of.CHOSEN) + 4 * m * used
@@ -97,8 +97,7 @@ def _first_free(chosen: int, n: int) -> int:
     return e
 
 
-@compiled
-def group(header: int, a: int, tid: int) -> None:
+def group(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Sort the step's pairs of row and slot by expert; one thread does it."""
     if tid:
         return
@@ -107,16 +106,16 @@ def group(header: int, a: int, tid: int) -> None:
     chosen, starts, pairs = field(p, Of.CHOSEN), field(p, Of.STARTS), field(p, Of.PAIRS)
     # Counts are taken one place further on, so that filling in moves them to the ends.
     clear(starts, 8 * (n + 2))
-    for i in range(n_pairs):
-        place = starts + 8 * (load32(chosen + 4 * i) + 2)
+    for pair in range(n_pairs):
+        place = starts + 8 * (load32(chosen + 4 * pair) + 2)
         store64(place, load64(place) + 1)
     for e in range(n):
         place = starts + 8 * (e + 1)
         store64(place, load64(place) + load64(place - 8))
-    for i in range(n_pairs):
-        place = starts + 8 * (load32(chosen + 4 * i) + 1)
+    for pair in range(n_pairs):
+        place = starts + 8 * (load32(chosen + 4 * pair) + 1)
         at = load64(place)
-        store32(pairs + 4 * at, i)
+        store32(pairs + 4 * at, pair)
         store64(place, at + 1)
     active = field(p, Of.ACTIVE)
     count = 0
@@ -144,7 +143,6 @@ def _gather(
     return to, n_bytes
 
 
-@compiled
 def up(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """silu(gate) * up of this thread's experts and columns."""
     p = load64(a)
@@ -204,7 +202,6 @@ def _up_columns(
             call(combine, (here, here + 128 * count, out, coded, width))
 
 
-@compiled
 def down(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """This thread's columns of the result: the shared expert's, then one expert after the other."""
     p = load64(a)

@@ -1,13 +1,14 @@
-"""Instructions on rows and on weights, as shares of one thread.
+"""Operations on rows and on weights, as shares of one thread.
 
-Operands are 64-bit integers from address `a` on; each function names them in order. A *private* buffer has
-a copy for each thread, in the row of its number, while the step has one row: computing a row again is
-quicker than waiting for it.
+An operation takes (header, a, i, tid, scratch): its operands are 64-bit integers from address `a` on, which
+each function names in order, `i` is the number of its instruction. A *private* buffer has a copy for each
+thread, in the row of its number, while the step has one row: computing a row again is quicker than waiting
+for it.
 """
 
 from __future__ import annotations
 
-from kernels.cpu.layout import AHEAD, GATED_ROWS, SHARED_ROWS, Head
+from kernels.cpu.layout import AHEAD, GATED_ROWS, SHARED_ROWS, Head, Meet
 from kernels.cpu.machine import atomic_add, call, compiled, copy, field, load32, load64
 from kernels.cpu.products import CODED_BLOCK
 
@@ -42,6 +43,16 @@ def own(header: int, tid: int, private: int) -> int:
 
 
 @compiled
+def share(header: int, a: int, tid: int, n_rows: int) -> tuple[int, int]:
+    """This thread's share of rows: first and last; of a row of which each has a copy, that row."""
+    meet = load64(a - 8)
+    if field(header, Head.M) == 1 and (meet == Meet.ROWS or meet == Meet.COPIES):
+        return 0, 1
+    threads = field(header, Head.THREADS)
+    return n_rows * tid // threads, n_rows * (tid + 1) // threads
+
+
+@compiled
 def pieces(header: int, i: int, tid: int, n: int, turn: int) -> tuple[int, int]:
     """The next of `n` things to do in instruction `i` for this thread's turn 0, 1, ..: begin and end.
 
@@ -58,7 +69,6 @@ def pieces(header: int, i: int, tid: int, n: int, turn: int) -> tuple[int, int]:
     return begin, min(n, begin + size)
 
 
-@compiled
 def linear(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """x @ w.T: this thread's panels (or rows, where panels are few)."""
     # a: kernels, x, x stride, w, panel stride, k, n, y, y stride, to the logits?, x private?
@@ -104,7 +114,6 @@ def linear(header: int, a: int, i: int, tid: int, scratch: int) -> None:
             panel += count
 
 
-@compiled
 def gated(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """silu(x @ gate.T) * (x @ up.T): this thread's columns, 32 by 32, never written in between."""
     # a: kernels, x, x stride, gate, up, panel stride, k, n, pairs of panels at once, swiglu kernel, out,
@@ -152,23 +161,22 @@ def _gated_columns(header: int, a: int, tid: int, scratch: int, pair: int, count
             call(combine, (at, at + 128 * count, to, code_to, width))
 
 
-@compiled
-def embed(header: int, a: int, tid: int, first: int, last: int, scratch: int) -> None:
+def embed(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Rows of the token table."""
     # a: unpack kernel, w, panel stride, k argument, n, x, x stride
     kernel, w, panel_stride, k = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
     n, x, x_stride = field(a, 4), field(a, 5), field(a, 6)
     x += own(header, tid, 1) * x_stride
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         token = load32(field(header, Head.TOKENS) + 4 * m)
         call(kernel, (w + token // 16 * panel_stride, k, scratch))
         source = scratch + 4 * (token % 16)
-        for i in range(n):
-            copy(x + m * x_stride + 4 * i, source + 64 * i, 4)
+        for column in range(n):
+            copy(x + m * x_stride + 4 * column, source + 64 * column, 4)
 
 
-@compiled
-def norm(header: int, a: int, tid: int, first: int, last: int) -> None:
+def norm(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """RMSNorm of rows."""
     # a: kernel, x, x stride, y, y stride, w, out, out stride, coded, coded stride, n, eps, x private?,
     #    y private?
@@ -182,6 +190,7 @@ def norm(header: int, a: int, tid: int, first: int, last: int) -> None:
     out += copy_of * out_stride
     coded += copy_of * coded_stride
     y += own(header, tid, field(a, 13)) * y_stride
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         call(
             kernel,
@@ -192,8 +201,7 @@ def norm(header: int, a: int, tid: int, first: int, last: int) -> None:
         )  # fmt: skip
 
 
-@compiled
-def swiglu(a: int, first: int, last: int) -> None:
+def swiglu(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """silu(gate) * up of rows."""
     # a: kernel, gate, stride, up, out, out stride, coded, coded stride, n
     kernel, gate, stride, up = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
@@ -201,6 +209,7 @@ def swiglu(a: int, first: int, last: int) -> None:
         field(a, 4), field(a, 5), field(a, 6), field(a, 7),
     )  # fmt: skip
     n = field(a, 8)
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         call(
             kernel,
@@ -208,21 +217,20 @@ def swiglu(a: int, first: int, last: int) -> None:
         )
 
 
-@compiled
-def gather(header: int, a: int, tid: int, first: int, last: int) -> None:
+def gather(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Copy the rows whose logits are wanted."""
     # a: x, x stride, to, to stride, bytes, x private?
     x, x_stride, to, to_stride, n = (
         field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
     )  # fmt: skip
     x += own(header, tid, field(a, 5)) * x_stride
+    first, last = share(header, a, tid, field(header, Head.R))
     for r in range(first, last):
         m = load32(field(header, Head.LOGIT_ROWS) + 4 * r)
         copy(to + r * to_stride, x + m * x_stride, n)
 
 
-@compiled
-def code(header: int, a: int, tid: int, first: int, last: int) -> None:
+def code(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Code rows as int8."""
     # a: kernel, x, x stride, coded, coded stride, n, private?
     kernel, x, x_stride, coded = field(a, 0), field(a, 1), field(a, 2), field(a, 3)
@@ -230,5 +238,6 @@ def code(header: int, a: int, tid: int, first: int, last: int) -> None:
     copy_of = own(header, tid, field(a, 6))
     x += copy_of * x_stride
     coded += copy_of * coded_stride
+    first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         call(kernel, (x + m * x_stride, coded + m * coded_stride, n))

@@ -5,26 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Op(IntEnum):
-    """What an instruction does; `program` lists the operands of each."""
-
-    EMBED = 0
-    NORM = 1
-    LINEAR = 2
-    PLACE = 3
-    ATTEND = 4
-    FINISH = 5
-    SWIGLU = 6
-    GATHER = 7
-    CODE = 8
-    GATED = 9
-    DELTA = 10
-    ROUTE = 11
-    GROUP = 12
-    EXPERTS_UP = 13
-    EXPERTS_DOWN = 14
-
-
 class Meet(IntEnum):
     """When the threads wait for each other after an instruction."""
 
@@ -39,7 +19,7 @@ class Meet(IntEnum):
 
 
 class Attention(IntEnum):
-    """The operands of PLACE, ATTEND and FINISH of one layer, in an array of their own.
+    """The operands of `attention.place`, `attend` and `finish` of one layer, in an array of their own.
 
     Addresses, sizes in bytes, and kernels; `ROWS` rows are the capacity of `QUERIES` (kv head, row, head of
     the group, dim).
@@ -82,7 +62,7 @@ class Attention(IntEnum):
 
 
 class Delta(IntEnum):
-    """The operands of DELTA of one layer, in an array of their own.
+    """The operands of `delta.delta` of one layer, in an array of their own.
 
     `STATES` and `TAILS` are the layer's slots of `STATE_BYTES` (v-head, key dim, value dim) and `TAIL_BYTES`
     (tap, column), float32.
@@ -119,7 +99,7 @@ class Delta(IntEnum):
 
 
 class Experts(IntEnum):
-    """The operands of ROUTE, GROUP, EXPERTS_UP and EXPERTS_DOWN of one layer, in an array of their own.
+    """The operands of the operations in `experts` of one layer, in an array of their own.
 
     `GATE`, `UP` and `DOWN` begin seven operands each, see `Stack`. `CHOSEN` is (row, slot) int32, `WEIGHTS`
     (row, slot + 1) float32 with the shared expert's last; `PAIRS` holds row * used + slot by expert, those
@@ -171,7 +151,7 @@ class Stack(IntEnum):
 
 
 WIDTH = 20
-"""Integers of an instruction: opcode, barrier flag, then operands."""
+"""Integers of an instruction: its operation's address, barrier flag, then operands."""
 
 
 class Head(IntEnum):

@@ -3,12 +3,13 @@
 Everything is an address or a count in 64-bit integers, so the program holds for every step: what changes
 from step to step is in the header and in the arrays that it points to. Threads take fixed shares of each
 instruction, or pieces of large ones, and meet at a barrier after it; no result depends on the shares.
+An instruction begins with the address of its operation, so only operations that a model has are compiled.
 """
 
 from __future__ import annotations
 
-from kernels.cpu import attention, delta, experts, instructions
-from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet, Op
+from kernels.cpu.attention import page_of
+from kernels.cpu.layout import ASLEEP_STEP, SPAN_ROWS, SPLIT_ROWS, WIDTH, Head, Meet
 from kernels.cpu.machine import (
     atomic_add,
     atomic_load,
@@ -54,51 +55,16 @@ def _meet(header: int, meetings: int) -> int:
 @compiled
 def _execute(header: int, tid: int) -> None:
     """This thread's share of the instructions [begin, end)."""
-    threads = field(header, Head.THREADS)
     program = field(header, Head.PROGRAM)
     scratch = field(header, Head.SCRATCH) + tid * field(header, Head.SCRATCH_STRIDE)
-    m, split = field(header, Head.M), field(header, Head.SPLIT)
+    one_row, split = field(header, Head.M) == 1, field(header, Head.SPLIT)
     meetings = 0
     for i in range(field(header, Head.BEGIN), field(header, Head.END)):
         at = program + 8 * WIDTH * i
-        op, meet = load64(at), load64(at + 8)
-        a = at + 16
-        n_rows = field(header, Head.R) if op == Op.GATHER else m
-        first, last = n_rows * tid // threads, n_rows * (tid + 1) // threads
-        if m == 1 and (meet == Meet.ROWS or meet == Meet.COPIES):
-            first, last = 0, 1
-        if (m == 1 and meet == Meet.ROWS) or (not split and meet == Meet.SPLIT):
-            meet = 0
-        if op == Op.LINEAR:
-            instructions.linear(header, a, i, tid, scratch)
-        elif op == Op.GATED:
-            instructions.gated(header, a, i, tid, scratch)
-        elif op == Op.NORM:
-            instructions.norm(header, a, tid, first, last)
-        elif op == Op.SWIGLU:
-            instructions.swiglu(a, first, last)
-        elif op == Op.PLACE:
-            attention.place(header, a, tid, scratch)
-        elif op == Op.ATTEND:
-            attention.attend(header, a, i, tid, scratch)
-        elif op == Op.FINISH:
-            attention.finish(header, a, first, last, scratch)
-        elif op == Op.EMBED:
-            instructions.embed(header, a, tid, first, last, scratch)
-        elif op == Op.GATHER:
-            instructions.gather(header, a, tid, first, last)
-        elif op == Op.CODE:
-            instructions.code(header, a, tid, first, last)
-        elif op == Op.DELTA:
-            delta.delta(header, a, i, tid, scratch)
-        elif op == Op.ROUTE:
-            experts.route(a, first, last)
-        elif op == Op.GROUP:
-            experts.group(header, a, tid)
-        elif op == Op.EXPERTS_UP:
-            experts.up(header, a, i, tid, scratch)
-        elif op == Op.EXPERTS_DOWN:
-            experts.down(header, a, i, tid, scratch)
+        meet = load64(at + 8)
+        call(load64(at), (header, at + 16, i, tid, scratch))
+        if (one_row and meet == Meet.ROWS) or (not split and meet == Meet.SPLIT):
+            continue
         if meet:
             meetings = _meet(header, meetings)
     _meet(header, meetings)
@@ -126,7 +92,7 @@ def _find_spans(header: int) -> bool:
             last = max(last, position)
             n += 1
         for i in range(last // PAGE + 1):
-            if not 0 <= attention.page_of(header, m, i) < field(header, Head.N_PAGES):
+            if not 0 <= page_of(header, m, i) < field(header, Head.N_PAGES):
                 return False
         store64(spans + 24 * count, m)
         store64(spans + 24 * count + 8, n)

@@ -22,8 +22,8 @@ from kernels.cpu import program
 from kernels.cpu.compiler import fingerprint
 from kernels.cpu.layout import ASLEEP_STEP, Head
 
-_njit: Any = numba.njit
-
+Operation = Callable[[int, int, int, int, int], None]
+"""See `instructions`."""
 
 _HUGE = 2 << 20
 
@@ -88,21 +88,27 @@ def cache_folder(parent: Path | None) -> Path | None:
 def _entry(folder: Path | None) -> Callable[[int, int, int], int]:
     """`program.enter`, compiled; it holds no lock of Python while it runs."""
     i = types.int64
-    return _compile(program.enter, i(i, i, i), folder)
+    return _compile(functools.partial(numba.njit, i(i, i, i), nogil=True), program.enter, folder)
+
+
+@functools.cache
+def _operation(function: Operation, folder: Path | None) -> Any:
+    """An operation, compiled; `address` is what an instruction begins with."""
+    i = types.int64
+    signature = types.void(i, i, i, i, i)
+    compile_it = functools.partial(numba.cfunc, signature, error_model="numpy")
+    return _compile(compile_it, function, folder)
 
 
 def _compile(
-    function: Callable[..., Any], signature: Any, folder: Path | None
-) -> Callable[..., Any]:
+    decorator: Callable[..., Any], function: Callable[..., Any], folder: Path | None
+) -> Any:
     config: Any = numba.config
     before = config.CACHE_DIR
     for again in (False, True) if folder is not None else ():
-        entry = _njit(nogil=True)(function)
         config.CACHE_DIR = str(folder)
         try:
-            entry.enable_caching()
-            entry.compile(signature)
-            return entry
+            return decorator(cache=True)(function)
         except (OSError, RuntimeError):  # a full disk, or a folder lost meanwhile: do without
             break
         except (
@@ -113,9 +119,7 @@ def _compile(
             _forget(folder)
         finally:
             config.CACHE_DIR = before
-    entry = _njit(nogil=True)(function)
-    entry.compile(signature)
-    return entry
+    return decorator()(function)
 
 
 def _forget(folder: Path | None) -> None:
@@ -138,6 +142,7 @@ class Runtime:
     """`threads` threads for one program; the caller of `run` is the first of them."""
 
     def __init__(self, threads: int, folder: Path | None) -> None:
+        self._folder = folder
         self._enter = _entry(folder)
         self._bytes = aligned(8 * (Head.ASLEEP + ASLEEP_STEP * threads + 8))
         self.header = self._bytes.view(np.int64)
@@ -147,6 +152,10 @@ class Runtime:
         self._bells: list[threading.Semaphore] = []
         self._threads: list[threading.Thread] = []
         self._process = 0
+
+    def operation(self, function: Operation) -> int:
+        """The address of an operation, compiled when it is first asked for."""
+        return int(_operation(function, self._folder).address)
 
     def run(self, begin: int, end: int) -> None:
         """Run instructions [begin, end) of the program; `ValueError` if the header's step is bad."""

@@ -15,8 +15,8 @@ import numpy as np
 from engine.config import Precision
 from engine.ops.base import Limits, Shape, StepInput
 from engine.ops.cpu import CpuOps
+from kernels.cpu import instructions
 from kernels.cpu.formats import FORMATS
-from kernels.cpu.layout import Op
 from kernels.cpu.panels import DENSE
 from tests.kernels.cpu.helpers import floats, tensor
 
@@ -31,7 +31,11 @@ def measure(kind: str, precision: Precision, threads: int, n: int, k: int) -> li
     with ops.recording():
         x = ops.embed(ops.upload(floats(table)))
         ops.linear(x, ops.upload(tensor(kind, (n, k))))
-    at = next(i for i, line in enumerate(ops._code) if line[0] == Op.LINEAR)
+    at = next(
+        i
+        for i, line in enumerate(ops._code)
+        if line[0] == ops._runtime.operation(instructions.linear)
+    )
     cells = []
     for rows in ROWS:
         number = np.arange(rows, dtype=np.int32)

@@ -14,6 +14,7 @@ from engine.gguf import Tensor
 from engine.ops.base import Limits, Shape, StepInput
 from engine.ops.cpu import CpuOps
 from engine.ops.cpu_weights import padded
+from kernels.cpu.compiler import detect
 from kernels.cpu.emit import Target
 
 F32 = NDArray[np.float32]
@@ -25,11 +26,17 @@ SCALES = {
 }  # fmt: skip
 """Where the f16 scales of a block are; all other bits may be anything."""
 
+_DOTS = ("plain", "avx2", "avxvnni", "avx512vnni")
 VARIANTS = {
-    "vnni256": Target("avxvnni", 8, f16=True, fma=True),
-    "avx2": Target("avx2", 8, f16=True, fma=True),
-    "plain": Target("plain", 8, f16=False, fma=True),
+    name: target
+    for name, target in {
+        "vnni256": Target("avxvnni", 8, f16=True, fma=True),
+        "avx2": Target("avx2", 8, f16=True, fma=True),
+        "plain": Target("plain", 8, f16=False, fma=True),
+    }.items()
+    if _DOTS.index(target.dot) <= _DOTS.index(detect().dot)
 }
+"""What this processor can run besides its best."""
 
 
 def tensor(kind: str, shape: tuple[int, ...], seed: int = 0) -> Tensor:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -191,14 +193,14 @@ def _increased(x: int) -> int:
 
 @pytest.mark.parametrize("size", [0, 100])
 def test_a_cut_index_of_numba_is_made_again(tmp_path: Path, size: int) -> None:
-    signature = types.int64(types.int64)
-    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    compile_it = functools.partial(numba.njit, types.int64(types.int64))
+    assert runtime._compile(compile_it, _increased, tmp_path)(1) == 2
     files = [*tmp_path.rglob("*.nb[ci]")]
     assert {f.suffix for f in files} == {".nbi", ".nbc"}
     for file in files:
         file.write_bytes(file.read_bytes()[:size])
-    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    assert runtime._compile(compile_it, _increased, tmp_path)(1) == 2
     assert all(f.stat().st_size > size for f in files)
     before = {f: f.stat().st_mtime_ns for f in files}
-    assert runtime._compile(_increased, signature, tmp_path)(1) == 2
+    assert runtime._compile(compile_it, _increased, tmp_path)(1) == 2
     assert before == {f: f.stat().st_mtime_ns for f in files}
