@@ -19,6 +19,7 @@ from engine.loading import load_model
 from engine.models.base import model_of
 from engine.ops.base import Ops
 from engine.ops.cpu import CpuOps
+from engine.ops.numpy_ops import NumpyOps
 from engine.placement import estimate
 from engine.scheduler import Scheduler
 from engine.types import Failed, Finished, Request, Started
@@ -27,7 +28,6 @@ from tests.engine.listener import Listener
 from tests.engine.model_copies import Stored, as_type, copy_model
 from tests.engine.oracle import LIMITS, expected, model_path, step
 from tests.kernels.cpu.helpers import tensor
-from tests.reference.numpy_ops import NumpyOps
 
 HYBRIDS = ("qwen35", "qwen35moe")
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
@@ -65,7 +65,7 @@ def generate(engine: Engine, prompt: list[int], n: int = 40) -> tuple[list[int],
     """The text, and how many tokens of the prompt were known."""
     listener = submit(engine, prompt, n)
     assert isinstance(listener.end(), Finished)
-    first = listener.events[0]
+    first = listener.events[1]
     assert isinstance(first, Started)
     return listener.tokens, first.reused_tokens
 

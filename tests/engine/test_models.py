@@ -12,8 +12,8 @@ from engine.errors import UnsupportedModel
 from engine.models.base import is_known, model_of, yarn_factors
 from engine.ops.base import Ops
 from engine.ops.cpu import CpuOps
+from engine.ops.numpy_ops import NumpyOps
 from tests.engine.oracle import ARCHITECTURES, expected, record, step
-from tests.reference.numpy_ops import NumpyOps
 
 BACKENDS = {
     "numpy": NumpyOps,

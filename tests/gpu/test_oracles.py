@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine.ops.base import Ops
+from engine.ops.numpy_ops import NumpyOps
 from tests.engine import oracle
 from tests.engine.oracle import ARCHITECTURES, expected, record, step
-from tests.reference.numpy_ops import NumpyOps
 
 NMSE = 1e-5
 

@@ -10,9 +10,9 @@ import pytest
 from engine.config import Precision
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.numpy_ops import NumpyOps
 from engine.quants import TYPES
 from tests.reference.blocks import random_tensor
-from tests.reference.numpy_ops import NumpyOps
 
 LIMITS = Limits(rows=256, sequences=3, pages=12, page_tokens=64, pages_per_sequence=4)
 MIXES = (

@@ -8,8 +8,8 @@ import pytest
 from engine.config import Precision
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cpu import CpuOps
+from engine.ops.numpy_ops import NumpyOps
 from tests.kernels.cpu.helpers import F32, floats, make, rows
-from tests.reference.numpy_ops import NumpyOps
 
 N_TOKENS = 700
 FACTORS = np.linspace(1, 8, 16).astype(np.float32)

@@ -9,10 +9,10 @@ from engine.config import Precision
 from engine.errors import KernelError, OutOfMemory, UnsupportedModel
 from engine.ops.base import DeltaShape, Limits, Shape, StepInput
 from engine.ops.cpu import CpuOps
+from engine.ops.numpy_ops import NumpyOps
 from kernels.cpu.emit import Target
 from tests.kernels.cpu.helpers import F32, VARIANTS, floats, make, tensor
 from tests.reference.coded import coded
-from tests.reference.numpy_ops import NumpyOps
 
 N_TOKENS = 150
 EPS = 1e-6

@@ -9,9 +9,9 @@ from engine.config import Precision
 from engine.errors import UnsupportedModel
 from engine.ops.base import Limits, Shape
 from engine.ops.cpu import CpuOps
+from engine.ops.numpy_ops import NumpyOps
 from engine.quants import by_name
 from tests.kernels.cpu.helpers import F32, floats, make, rows, tensor
-from tests.reference.numpy_ops import NumpyOps
 
 N_TOKENS = 90
 EMBD, INNER, N = 256, 256, 8
