@@ -10,6 +10,7 @@ from engine.sampling import Sampler
 from engine.stops import StopMatcher
 from engine.tokenizer import Detokenizer
 from engine.types import (
+    Accepted,
     Event,
     Failed,
     Finished,
@@ -63,6 +64,10 @@ class Answer:
             prefill_s=(first or last or began) - began,
             decode_s=last - first if first and last else 0.0,
         )
+
+    def accepted(self, prompt_end: str) -> None:
+        """The sequence waits for admission; `prompt_end` is the last of its prompt's text."""
+        self._emit(Accepted(self._id, self.sequence.n_prompt, prompt_end))
 
     def started(self) -> None:
         """The sequence is admitted; only the first admission is told."""

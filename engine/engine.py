@@ -39,6 +39,7 @@ from engine.types import (
 log = logging.getLogger(__name__)
 
 MEMORY_EVERY_S = 1.0
+_PROMPT_END = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +278,7 @@ class Engine:
             on_event(Failed(request_id, error, Usage()))
             return
         self._answers[request_id] = answer
+        answer.accepted(tokenizer.decode(ids[-_PROMPT_END:], special=True))
         answer.nothing_wanted()
         self._retire(answer)
 

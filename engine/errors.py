@@ -22,6 +22,11 @@ class BadRequest(EngineError):
 class ContextOverflow(BadRequest):
     """The prompt does not fit the context; the message holds both numbers."""
 
+    def __init__(self, message: str, prompt_tokens: int = 0, max_ctx: int = 0) -> None:
+        super().__init__(message)
+        self.prompt_tokens = prompt_tokens
+        self.max_ctx = max_ctx
+
 
 class TemplateError(BadRequest):
     """The chat template refused the messages, or failed."""

@@ -50,7 +50,9 @@ class Scheduler:
         if n >= self.max_ctx:
             raise ContextOverflow(
                 f"The prompt has {n:,} tokens and the context holds {self.max_ctx:,}, answer included."
-                " Shorten the conversation or load the model with a larger context."
+                " Shorten the conversation or load the model with a larger context.",
+                n,
+                self.max_ctx,
             )
         self.waiting.append(sequence)
 

@@ -70,8 +70,16 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted(Event):
+    """The request is sound and waits its turn; its prompt fits the context and ends with `prompt_end`."""
+
+    prompt_tokens: int
+    prompt_end: str
+
+
+@dataclass(frozen=True, slots=True)
 class Started(Event):
-    """The prompt is tokenised and admitted; `reused_tokens` of it need no computing."""
+    """The request is admitted; `reused_tokens` of it need no computing."""
 
     prompt_tokens: int
     reused_tokens: int
