@@ -6,7 +6,7 @@ rows pass in order, so that its state is the same however they were put into ste
 
 from __future__ import annotations
 
-from kernels.cpu.emit import F32, I32, I64, Emitter, Target, Value, vec
+from kernels.cpu.emit import F32, I32, I64, Emitter, Target, Value, new_kernel, vec
 from kernels.cpu.instructions import pieces
 from kernels.cpu.layout import Delta as Of
 from kernels.cpu.layout import Head
@@ -38,9 +38,7 @@ def convolve(name: str, taps: int, target: Target) -> str:
 
     `pointers` are the rows' addresses, oldest first; w lies in panels [tap][column 16].
     """
-    e = Emitter(name, 5, target)
-    b = e.b
-    pointers, w, stride, out, n = e.arg
+    e, b, (pointers, w, stride, out, n) = new_kernel(name, 5, target)
     rows = [e.pointer(e.load(I64, e.pointer(pointers), 8 * j)) for j in range(taps)]
     weights, to = e.pointer(w), e.pointer(out)
     one = e.const(_ROW, 1.0)
@@ -56,9 +54,7 @@ def convolve(name: str, taps: int, target: Target) -> str:
 
 def unit(name: str, target: Target) -> str:
     """Kernel (x, n, eps bits, scale bits): x *= scale / sqrt(sum of squares + eps), n a multiple of 16."""
-    e = Emitter(name, 4, target)
-    b = e.b
-    x, n, eps, scale = e.arg
+    e, b, (x, n, eps, scale) = new_kernel(name, 4, target)
     px = e.pointer(x)
     blocks = b.lshr(n, I64(4))
     with e.loop(blocks, [e.const(_ROW, 0.0)]) as loop:
@@ -102,9 +98,7 @@ def recur(name: str, dim: int, target: Target) -> str:
     S <- g S; S <- S + k (b (v - S^T k))^T; o = S^T q. Columns of S are independent: those of a part, which
     lie together and stay in the first-level cache, go through all rows before the next.
     """
-    e = Emitter(name, 4, target)
-    b = e.b
-    state, records, stride, n_rows = e.arg
+    e, b, (state, records, stride, n_rows) = new_kernel(name, 4, target)
     n, chains = COLUMNS // 16, 4
     unrolled = 4
     line = 4 * dim

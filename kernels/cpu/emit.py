@@ -225,6 +225,12 @@ class Emitter:
             yield
 
 
+def new_kernel(name: str, n_args: int, target: Target) -> tuple[Emitter, Value, tuple[Value, ...]]:
+    """An emitter with its builder and its arguments, which a kernel's first line names."""
+    e = Emitter(name, n_args, target)
+    return e, e.b, e.arg
+
+
 class Loop:
     """The state of one `Emitter.loop`."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.cpu.emit import F32, I64, Emitter, Target, vec
+from kernels.cpu.emit import F32, I64, Target, new_kernel, vec
 from kernels.cpu.instructions import own, pieces, rows, share
 from kernels.cpu.layout import AHEAD, GATED_ROWS, Head, Stack
 from kernels.cpu.layout import Experts as Of
@@ -35,9 +35,7 @@ _ROW = vec(F32)
 
 def weigh(name: str, add: bool, target: Target) -> str:
     """Kernel (out, x, weight address, n): out = weight * x, or out += weight * x; n a multiple of 16."""
-    e = Emitter(name, 4, target)
-    b = e.b
-    out, x, weight, n = e.arg
+    e, b, (out, x, weight, n) = new_kernel(name, 4, target)
     po, px = e.pointer(out), e.pointer(x)
     factor = e.splat(e.load(F32, e.pointer(weight)))
     with e.loop(b.lshr(n, I64(4))) as loop:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Loop, Target, Value, vec
+from kernels.cpu.emit import F32, I8, I16, I32, I64, Emitter, Loop, Target, Value, new_kernel, vec
 from kernels.cpu.panels import DENSE, PANEL, Format, Reader
 
 CODED_BLOCK = 48
@@ -30,9 +30,9 @@ def coded(name: str, fmt: Format, rows: int, target: Target) -> str:
     on are fetched into the cache in step with it. On one Sapphire Rapids core Q4_1 reaches 190 GMAC/s with
     8 rows and 46 GB/s with one, out of the second-level cache (tests/bench/cpu_ops.py, 2026-11-29).
     """
-    e = Emitter(name, 9, target)
-    b = e.b
-    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead = e.arg
+    e, b, (x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead) = begin(
+        name, 9, target
+    )
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
@@ -197,9 +197,9 @@ def _dot(
 
 def floating(name: str, fmt: Format, rows: int, target: Target) -> str:
     """Kernel as `coded`, on f32 rows and dequantised weights."""
-    e = Emitter(name, 9, target)
-    b = e.b
-    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead = e.arg
+    e, b, (x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead) = begin(
+        name, 9, target
+    )
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
@@ -231,9 +231,7 @@ def floating(name: str, fmt: Format, rows: int, target: Target) -> str:
 
 def unpack(name: str, fmt: Format, target: Target) -> str:
     """Kernel (w, n_blocks, y): one panel's weights as f32 [input][row 16]."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    w, n_blocks, y = e.arg
+    e, b, (w, n_blocks, y) = new_kernel(name, 3, target)
     weights, out = e.pointer(w), e.pointer(y)
     with e.loop(n_blocks) as block:
         for first in range(0, PANEL, target.lanes):
@@ -267,9 +265,9 @@ def dense(name: str, kind: str, rows: int, target: Target) -> str:
 
     As `coded`, but `k` counts inputs, of which there may be any number.
     """
-    e = Emitter(name, 9, target)
-    b = e.b
-    x, x_stride, w, n_panels, k, y, y_stride, panel_size, ahead = e.arg
+    e, b, (x, x_stride, w, n_panels, k, y, y_stride, panel_size, ahead) = new_kernel(
+        name, 9, target
+    )
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
@@ -342,9 +340,9 @@ def interleave(name: str, width: int, target: Target) -> str:
 
     Of 16 rows, n pieces of `width` bytes of each block, so that a piece of every row lies side by side.
     """
-    e = Emitter(name, 10, target)
-    b = e.b
-    rows, row_stride, block_stride, n_panels, n_blocks, n, to, panel_to, block_to, flip = e.arg
+    e, b, (rows, row_stride, block_stride, n_panels, n_blocks, n, to, panel_to, block_to, flip) = (
+        begin(name, 10, target)
+    )
     kind = {1: I8, 2: I16, 4: I32}[width]
     bits = e.splat(b.trunc(flip, kind) if width < 4 else b.trunc(flip, I32))
     source, target_at = e.pointer(rows), e.pointer(to)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from kernels.cpu.emit import F16, F32, I8, I32, I64, Emitter, Target, Value, vec
+from kernels.cpu.emit import F16, F32, I8, I32, I64, Emitter, Target, Value, new_kernel, vec
 from kernels.cpu.panels import PANEL
 from kernels.cpu.products import CODED_BLOCK
 
@@ -33,9 +33,7 @@ def from_bits(e: Emitter, bits: Value) -> Value:
 
 def norm(name: str, add: bool, target: Target) -> str:
     """Kernel (x, y, w, out, coded, n, eps bits): RMSNorm of a row; with `add`, x += y first, in place."""
-    e = Emitter(name, 7, target)
-    b = e.b
-    x, y, w, out, coded, n, eps = e.arg
+    e, b, (x, y, w, out, coded, n, eps) = new_kernel(name, 7, target)
     px, py, pw = e.pointer(x), e.pointer(y), e.pointer(w)
     blocks = b.lshr(b.add(n, I64(31)), I64(5))
     zero = e.const(_ROW, 0.0)
@@ -61,9 +59,7 @@ def norm(name: str, add: bool, target: Target) -> str:
 
 def head_norm(name: str, target: Target) -> str:
     """Kernel (x, w, n, eps bits): RMSNorm in place of n values, n a multiple of 16."""
-    e = Emitter(name, 4, target)
-    b = e.b
-    x, w, n, eps = e.arg
+    e, b, (x, w, n, eps) = new_kernel(name, 4, target)
     px, pw = e.pointer(x), e.pointer(w)
     blocks = b.lshr(n, I64(4))
     with e.loop(blocks, [e.const(_ROW, 0.0)]) as loop:
@@ -86,9 +82,7 @@ def _norm_scale(e: Emitter, squares: Value, n: Value, eps: Value) -> Value:
 
 def swiglu(name: str, target: Target) -> str:
     """Kernel (gate, up, out, coded, n): silu(gate) * up, zeros up to the padded end."""
-    e = Emitter(name, 5, target)
-    b = e.b
-    gate, up, out, coded, n = e.arg
+    e, b, (gate, up, out, coded, n) = new_kernel(name, 5, target)
     pg, pu = e.pointer(gate), e.pointer(up)
     one = e.const(_ROW, 1.0)
     lane = ir.Constant(vec(I32), list(range(16)))
@@ -107,9 +101,7 @@ def swiglu(name: str, target: Target) -> str:
 
 def code(name: str, target: Target) -> str:
     """Kernel (x, coded, n): a row in the coded form of `products`."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    x, coded, n = e.arg
+    e, b, (x, coded, n) = new_kernel(name, 3, target)
     px, to = e.pointer(x), e.pointer(coded)
     with e.loop(b.lshr(b.add(n, I64(31)), I64(5))) as loop:
         at = b.shl(loop.index, I64(7))
@@ -170,9 +162,7 @@ def _larger(e: Emitter) -> Callable[[Value, Value], Value]:
 
 def store_key(name: str, kind: str, target: Target) -> str:
     """Kernel (x, to, n): one token's key into its column of a page's key panels ([dim][token 16])."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    x, to, n = e.arg
+    e, b, (x, to, n) = new_kernel(name, 3, target)
     px, pt = e.pointer(x), e.pointer(to)
     size = 2 if kind == "F16" else 4
     with e.loop(b.lshr(n, I64(4))) as loop:
@@ -185,9 +175,7 @@ def store_key(name: str, kind: str, target: Target) -> str:
 
 def store_value(name: str, kind: str, target: Target) -> str:
     """Kernel (x, to, n): one token's value into its row of a page's value panels ([token][dim 16])."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    x, to, n = e.arg
+    e, b, (x, to, n) = new_kernel(name, 3, target)
     px, pt = e.pointer(x), e.pointer(to)
     size = 2 if kind == "F16" else 4
     with e.loop(b.lshr(n, I64(4))) as loop:
@@ -206,9 +194,7 @@ def softmax(name: str, target: Target) -> str:
     The first `valid` of 64 scores count, the others become 0. state: maximum (in, out), sum (in, out),
     factor for what was summed before (out).
     """
-    e = Emitter(name, 3, target)
-    b = e.b
-    scores, valid, state = e.arg
+    e, b, (scores, valid, state) = new_kernel(name, 3, target)
     ps, pt = e.pointer(scores), e.pointer(state)
     low, zero = e.const(_ROW, float("-inf")), e.const(_ROW, 0.0)
     lane = ir.Constant(vec(I32), list(range(16)))
@@ -239,9 +225,7 @@ def softmax(name: str, target: Target) -> str:
 
 def accumulate(name: str, target: Target) -> str:
     """Kernel (sum, page, state, n): sum = sum * state's factor + page."""
-    e = Emitter(name, 4, target)
-    b = e.b
-    total, page, state, n = e.arg
+    e, b, (total, page, state, n) = new_kernel(name, 4, target)
     po, pp = e.pointer(total), e.pointer(page)
     factor = e.splat(e.load(F32, e.pointer(state), 8))
     with e.loop(b.lshr(n, I64(4))) as loop:
@@ -252,9 +236,7 @@ def accumulate(name: str, target: Target) -> str:
 
 def merge(name: str, target: Target) -> str:
     """Kernel (total, part, n): add a chunk (state, then n sums) to the running total of the same form."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    total, part, n = e.arg
+    e, b, (total, part, n) = new_kernel(name, 3, target)
     pt, pp = e.pointer(total), e.pointer(part)
     # A part without any token leaves the total as it is.
     with e.when(b.fcmp_unordered("!=", e.load(F32, pp, 4), e.const(F32, 0.0))):
@@ -274,9 +256,7 @@ def merge(name: str, target: Target) -> str:
 
 def divide(name: str, target: Target) -> str:
     """Kernel (total, out, n): out = sums / sum of exponentials."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    total, out, n = e.arg
+    e, b, (total, out, n) = new_kernel(name, 3, target)
     pt, po = e.pointer(total), e.pointer(out)
     below = e.splat(e.load(F32, pt, 4))
     with e.loop(b.lshr(n, I64(4))) as loop:
@@ -287,9 +267,7 @@ def divide(name: str, target: Target) -> str:
 
 def gate(name: str, target: Target) -> str:
     """Kernel (x, gate, n): x *= sigmoid(gate) in place, n a multiple of 16."""
-    e = Emitter(name, 3, target)
-    b = e.b
-    x, gates, n = e.arg
+    e, b, (x, gates, n) = new_kernel(name, 3, target)
     px, pg = e.pointer(x), e.pointer(gates)
     one = e.const(_ROW, 1.0)
     with e.loop(b.lshr(n, I64(4))) as loop:
@@ -304,9 +282,7 @@ def rotate(name: str, interleaved: bool, pairs: int, target: Target) -> str:
 
     `table` holds the pairs' cosines, then their sines; n is a multiple of 16.
     """
-    e = Emitter(name, 5, target)
-    b = e.b
-    x, out, table, n, scale_bits = e.arg
+    e, b, (x, out, table, n, scale_bits) = new_kernel(name, 5, target)
     px, po, pt = e.pointer(x), e.pointer(out), e.pointer(table)
     scale = from_bits(e, scale_bits)
     lanes = next(size for size in (16, 8, 4, 2, 1) if pairs % size == 0)
