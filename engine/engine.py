@@ -226,14 +226,16 @@ class Engine:
         scheduler.computed(step.spans)
         scheduler.pace(step, result.seconds)
         self._meter.step(step, result.seconds)
-        for span, token in zip(step.spans, result.tokens, strict=True):
+        for span, tokens in zip(step.spans, result.tokens, strict=True):
             request_id = span.sequence.request_id
             answer = self._answers[request_id]
             if span.start < span.sequence.n_prompt:
                 answer.progress()
             if request_id in result.errors:
                 self._fail(request_id, result.errors[request_id])
-            elif token is not None:
+            for token in tokens:
+                if answer.ended:
+                    break
                 answer.accept(token)
                 if answer.usage.completion_tokens == 1:
                     usage = answer.usage

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.errors import EngineError, NumericError
 from engine.ops.base import Limits, Ops, Shape, StepInput
 from engine.sampling import Sampler, has_bad
-from engine.types import Step, StepResult
+from engine.types import Draft, Span, Step, StepResult
 
 LOGITS_BYTES = 128 << 20
 
@@ -26,7 +26,7 @@ class Runner:
         self.shape = shape
 
     def run(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
-        """Compute a step and sample a token for each span that wants one.
+        """Compute a step and choose tokens for each span that wants some.
 
         `samplers` are by request id. A span whose logits are not finite, or whose sampling fails, gets
         an error of its own; the other spans are not affected.
@@ -34,22 +34,32 @@ class Runner:
         began = time.perf_counter()
         step_input = self._input(step)
         logits = self.ops.run(step_input)
-        tokens: list[int | None] = []
+        computed = time.perf_counter()
+        tokens: list[tuple[int, ...]] = []
+        paths: list[tuple[int, ...]] = []
         errors: dict[int, Exception] = {}
         row = 0
         for span in step.spans:
-            token = None
+            found: tuple[int, ...] = ()
+            path: tuple[int, ...] = ()
             if span.want_logits:
-                sequence = span.sequence
+                n = len(span.tokens) if span.draft else 1
+                request_id = span.sequence.request_id
                 try:
-                    if has_bad(logits[row]):
-                        raise self._numeric_error(step_input)
-                    token = samplers[sequence.request_id].sample(logits[row], sequence.tokens)
+                    found, path = choose(span, logits[row : row + n], samplers[request_id])
+                except BadLogits:
+                    errors[request_id] = self._numeric_error(step_input)
                 except EngineError as error:
-                    errors[sequence.request_id] = error
-                row += 1
-            tokens.append(token)
-        return StepResult(tuple(tokens), errors, time.perf_counter() - began)
+                    errors[request_id] = error
+                row += n
+            tokens.append(found)
+            paths.append(path)
+        done = time.perf_counter()
+        return StepResult(tuple(tokens), tuple(paths), errors, done - began, done - computed)
+
+    def accept(self, number: int, path: Seq[int]) -> None:
+        """Let a path of the last step's span `number` stand; see `Ops.accept`."""
+        self.ops.accept(number, path)
 
     def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
         """The logits of every position of one text, in pieces (n, n_vocab); uses pages 0, 1, ...
@@ -73,20 +83,33 @@ class Runner:
         sequence = np.empty(n, dtype=np.int32)
         table = np.zeros((len(step.spans), self.limits.pages_per_sequence), dtype=np.int32)
         slots = np.empty(len(step.spans), dtype=np.int32)
-        logit_rows = []
+        tried = [span.draft is not None for span in step.spans]
+        branched = any(span.draft and not span.draft.is_chain for span in step.spans)
+        parents = np.empty(n if branched else 0, dtype=np.int32)
+        logit_rows: list[int] = []
         row = 0
         for i, span in enumerate(step.spans):
             end = row + len(span.tokens)
             tokens[row:end] = span.tokens
-            positions[row:end] = np.arange(span.start, span.start + len(span.tokens))
+            positions[row:end] = span.positions
             sequence[row:end] = i
             slots[i] = span.sequence.slot
             table[i, : len(span.sequence.pages)] = span.sequence.pages
+            if branched:
+                parents[row:end] = [p + row if p >= 0 else -1 for p in span.parents]
             if span.want_logits:
-                logit_rows.append(end - 1)
+                logit_rows.extend(range(row if span.draft else end - 1, end))
             row = end
-        rows = np.array(logit_rows, dtype=np.int32)
-        return StepInput(tokens, positions, sequence, table, rows, slots)
+        return StepInput(
+            tokens,
+            positions,
+            sequence,
+            table,
+            np.array(logit_rows, dtype=np.int32),
+            slots,
+            parents,
+            np.array(tried if any(tried) else [], dtype=np.int32),
+        )
 
     def _numeric_error(self, step_input: StepInput) -> NumericError:
         layer = self.ops.first_bad_layer(step_input)
@@ -102,3 +125,37 @@ class Runner:
             f"The model produced NaN or infinity, first {where}. The file may be damaged, or its numbers"
             " overflow in fast precision: check the file's hash, or load it with --precision exact."
         )
+
+
+class BadLogits(Exception):
+    """Logits that a token was to be chosen from hold NaN or infinity."""
+
+
+def choose(
+    span: Span, logits: NDArray[np.float32], sampler: Sampler
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens from `logits` (n, V) of a span, and the rows of its draft's accepted path, its first row's too.
+
+    The target draws at each node as it would without the draft, and goes on in the child that has its token.
+    So nothing that was drawn is ever taken back. Raises `BadLogits`.
+    """
+    sequence, draft = span.sequence, span.draft or Draft()
+    tokens: list[int] = []
+    path = [0]
+    before = sequence.tokens if span.draft is None else list(sequence.tokens)
+    while True:
+        row = path[-1]
+        if has_bad(logits[row]):
+            raise BadLogits
+        # Row r of the span is node r - 1 of the draft.
+        children = {draft.tokens[i]: i + 1 for i, p in enumerate(draft.parents) if p == row - 1}
+        if draft.probabilities and children:
+            (guess,) = children
+            token = sampler.verify(logits[row], before, guess, draft.probabilities[row])
+        else:
+            token = sampler.sample(logits[row], before)
+        tokens.append(token)
+        if token not in children or token in sequence.ends:
+            return tuple(tokens), tuple(path)
+        before.append(token)
+        path.append(children[token])

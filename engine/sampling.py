@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
+from engine.types import Likely
 
 Logits = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -22,6 +23,7 @@ Ids = NDArray[np.intp]
 MAX_BIAS = 100.0
 """Largest logit bias either way, as in OpenAI's API."""
 
+_DRAFT, _ACCEPT = 1, 2  # streams of random numbers beside the one that draws tokens
 _BLOCK = 64
 _FIRST_GUESS = 256
 
@@ -50,14 +52,56 @@ class Sampler:
         NaN counts as impossible, and so do tokens beyond the vocabulary, where a model has more rows.
         `NumericError` if no token is possible.
         """
-        logits = logits[: self._vocab_size]
-        if self._counts is not None:
-            logits = _penalised(logits, self._counts.update(previous), self._params)
-        logits = _biased(logits, self._bias)
+        logits = self._prepared(logits, previous)
         if self._params.temperature == 0 or self._params.top_k == 1:
             return _likeliest(logits)
         ids, weights = _candidates(logits, self._params)
-        return int(ids[_pick(weights, uniform(self._seed, len(previous)))])
+        return int(ids[_pick(weights, self._uniform(previous))])
+
+    def verify(self, logits: Logits, previous: Sequence[int], guess: int, drawn: Likely) -> int:
+        """As `sample`, and distributed as it, but as often as possible the `guess` drawn from `drawn`.
+
+        Rejection sampling (Leviathan et al., arXiv 2211.17192): the guess is taken with probability
+        min(1, p / q), else a token is drawn from what p has more than q.
+        """
+        logits = self._prepared(logits, previous)
+        if self._params.temperature == 0 or self._params.top_k == 1:
+            return _likeliest(logits)
+        ids, weights = _candidates(logits, self._params)
+        p = weights / weights.sum()
+        chance = uniform(self._seed, len(previous), _ACCEPT)
+        return take_or_replace(Likely(ids, p), drawn, guess, chance, self._uniform(previous))
+
+    def _uniform(self, previous: Sequence[int]) -> float:
+        return uniform(self._seed, len(previous))
+
+    def _prepared(self, logits: Logits, previous: Sequence[int]) -> Logits:
+        logits = logits[: self._vocab_size]
+        if self._counts is not None:
+            logits = _penalised(logits, self._counts.update(previous), self._params)
+        return _biased(logits, self._bias)
+
+
+def draw(
+    logits: Logits, params: SamplingParams, seed: int, index: int
+) -> tuple[int, Likely | None]:
+    """A drafter's guess for the token number `index` of a text, and what it was drawn from.
+
+    The likeliest token, and None, where the target takes its likeliest too.
+    """
+    if params.temperature == 0 or params.top_k == 1:
+        return _likeliest(logits), None
+    ids, weights = _candidates(logits, params)
+    place = _pick(weights, uniform(seed, index, _DRAFT))
+    return int(ids[place]), Likely(ids, weights / weights.sum())
+
+
+def take_or_replace(p: Likely, q: Likely, guess: int, chance: float, u: float) -> int:
+    """`guess`, drawn from q, if `chance` in [0, 1) allows it, else what `u` chooses from max(p - q, 0)."""
+    if chance * q.of(guess) < p.of(guess):
+        return guess
+    rest = np.maximum(p.p - q.at(p.ids), 0.0)
+    return int(p.ids[_pick(rest if rest.any() else p.p, u)])
 
 
 class TokenCounts:
@@ -87,9 +131,10 @@ class TokenCounts:
         np.add.at(self._counts, ids[(ids >= 0) & (ids < len(self._counts))], sign)
 
 
-def uniform(seed: int, index: int) -> float:
-    """A number in [0, 1) that depends on `seed` and `index` only (Philox, 53 bits)."""
-    return int(np.random.Philox(key=seed, counter=index).random_raw() >> 11) * 2.0**-53
+def uniform(seed: int, index: int, stream: int = 0) -> float:
+    """A number in [0, 1) that depends on its arguments only (Philox, 53 bits)."""
+    counter = index + (stream << 64)
+    return int(np.random.Philox(key=seed, counter=counter).random_raw() >> 11) * 2.0**-53
 
 
 def check_bias(bias: Mapping[int, float], vocab_size: int) -> tuple[Ids, Floats]:

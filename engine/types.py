@@ -10,6 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.config import SamplingParams
 
 
@@ -207,19 +210,87 @@ class Sequence:
     n_reused: int = 0
     slot: int = -1
     checkpoint: int = -1  # the page of its newest checkpoint inside the answer
+    seed: int = 0
+    ends: frozenset[int] = frozenset()  # tokens after which there is nothing to write
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """A distribution by its possible tokens: `ids` (k,) and their probabilities `p` (k,), of sum 1."""
+
+    ids: NDArray[np.intp]
+    p: NDArray[np.float64]
+
+    def of(self, token: int) -> float:
+        """The probability of a token."""
+        return float(self.p[self.ids == token].sum())
+
+    def at(self, ids: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The probabilities of `ids`."""
+        order = np.argsort(self.ids)
+        place = np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)
+        found = order[place]
+        return np.where(self.ids[found] == ids, self.p[found], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Guessed tokens; node i follows node `parents[i]` < i, or the sequence's last token where that is -1.
+
+    Children of a node differ. `probabilities` are there for a chain whose tokens were drawn at random: the
+    distribution that each was drawn from. Without them a token is taken where the target draws the same.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    probabilities: tuple[Likely, ...] = ()
+
+    @classmethod
+    def chain(cls, tokens: Seq[int], probabilities: Seq[Likely] = ()) -> Draft:
+        """Tokens that follow each other."""
+        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), tuple(probabilities))
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each token follows the one before it."""
+        return self.parents == tuple(range(-1, len(self.tokens) - 1))
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """How many tokens each node is after the sequence's last, from 1 on."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(1 if parent < 0 else depths[parent] + 1)
+        return tuple(depths)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Consecutive tokens of one sequence to compute: a prefill chunk or a decode token.
+    """Consecutive tokens of one sequence to compute: a prefill chunk, or a decode token and a draft after it.
 
-    `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits.
+    `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits, or with a draft,
+    which is all but the first of `tokens`, for every token's.
     """
 
     sequence: Sequence
     start: int
     tokens: tuple[int, ...]
     want_logits: bool
+    draft: Draft | None = None
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """For each token the index of the one before it, -1 for the first."""
+        if self.draft is None:
+            return tuple(range(-1, len(self.tokens) - 1))
+        return (-1, *(parent + 1 for parent in self.draft.parents))
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where each token stands in its sequence; branches share positions."""
+        if self.draft is None:
+            return tuple(range(self.start, self.start + len(self.tokens)))
+        return (self.start, *(self.start + depth for depth in self.draft.depths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +307,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Per span, in order: the sampled token, None where no logits were wanted, or the error."""
+    """Per span, in order: the tokens that were decided on, none where no logits were wanted or on an error.
 
-    tokens: tuple[int | None, ...]
+    With a draft these are its accepted tokens and one more, and `paths` are the rows of the span that stand:
+    0 for the decode token, then the accepted ones. `sampling_s` of `seconds` went into choosing tokens.
+    """
+
+    tokens: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[int, ...], ...] = ()
     errors: Mapping[int, Exception] = field(default_factory=dict)
     seconds: float = 0.0
+    sampling_s: float = 0.0
 
 
 def request_ids() -> Callable[[], int]:

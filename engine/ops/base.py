@@ -6,6 +6,7 @@ varies between steps (tokens, positions, page tables, the number of rows) sits i
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +21,21 @@ Buffer = Any
 
 Weight = Any
 """A backend's handle of an uploaded tensor."""
+
+Recording = Any
+"""A backend's handle of what `recording` took down."""
+
+Rows = Any
+"""A backend's handle of (n, width) float32 rows on its device: `len(rows)`, `rows[a:b]` and `rows[[2, 0]]`
+give rows; `np.asarray(rows)` brings them to the host. An array of NumPy serves everywhere."""
+
+MOST_TRIED = 32
+"""Most rows that a sequence may have tried in one step: a backend keeps who sees whom in 32 bits."""
+
+
+def no_numbers() -> NDArray[np.int32]:
+    """The value of a step's variable that is not used."""
+    return np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,15 @@ class StepInput:
     sequence (rows of the same step included). `logit_rows` (R,) are the rows whose logits are wanted.
     `slots` (S,) hold the sequences' recurrent states, which are zero before position 0; the rows of a
     sequence stand together and in order.
+
+    A tree of guesses: `parents` (M,), empty where each row follows the one before, is for each row the row
+    of the step that comes before it in the text, -1 where that is not in the step. Row m attends to its
+    ancestors and itself, and to all of its sequence before the step; its state goes on from its parent's.
+    Key and value of the i-th row of a sequence always lie at its first row's position + i, also where
+    branches share a position. Rows of sequences with `tried` (S,) not 0 (empty: none) leave the states
+    as they are, until `Ops.accept` says which of them stand; up to `MOST_TRIED` of them a sequence.
+
+    `given` are the rows (M, width) of `Ops.given`.
     """
 
     tokens: NDArray[np.int32]
@@ -112,7 +137,10 @@ class StepInput:
     sequence: NDArray[np.int32]
     page_table: NDArray[np.int32]
     logit_rows: NDArray[np.int32]
-    slots: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    slots: NDArray[np.int32] = field(default_factory=no_numbers)
+    parents: NDArray[np.int32] = field(default_factory=no_numbers)
+    tried: NDArray[np.int32] = field(default_factory=no_numbers)
+    given: Rows | None = None
 
 
 class Ops(Protocol):
@@ -130,12 +158,39 @@ class Ops(Protocol):
         """Bytes held by owner: "model", "kv" and "work"."""
         ...
 
-    def recording(self) -> AbstractContextManager[None]:
-        """Operations called inside are recorded for `run`; nothing is computed yet."""
+    def beside(self) -> Ops:
+        """Other buffers on the same device, which can use this one's weights; closed before it."""
         ...
 
-    def run(self, step: StepInput) -> NDArray[np.float32]:
-        """Replay the recording; returns logits (R, n_vocab), valid until the next call."""
+    def recording(self, capture: Seq[int] = ()) -> AbstractContextManager[Recording]:
+        """Operations called inside are recorded for `run`; nothing is computed yet.
+
+        The residual after the layers `capture`, in this order, is kept for `hidden`; n_layers stands for
+        what `head` takes, the rows after the last norm. There may be several recordings over the same
+        pages.
+        """
+        ...
+
+    def run(self, step: StepInput, recording: Recording | None = None) -> NDArray[np.float32]:
+        """Replay a recording, the first one by default; returns logits (R, n_vocab), valid until the next
+        call.
+        """
+        ...
+
+    def hidden(self) -> Rows:
+        """What the last `run` captured: (M, len(capture) * n_embd), valid until the next one."""
+        ...
+
+    def join(self, parts: Seq[Rows]) -> Rows:
+        """Rows one after the other, in memory of their own; of one part, a copy."""
+        ...
+
+    def accept(self, sequence: int, rows: Seq[int]) -> None:
+        """Let `rows` of the last `run` stand: a path of the tried rows of its sequence number `sequence`.
+
+        Counted in the sequence's own rows, 0 first, or further down the path from where the last call for it
+        ended. Their keys and values come to lie one after the other, and the sequence's state is moved on.
+        """
         ...
 
     def first_bad_layer(self, step: StepInput) -> int | None:
@@ -182,13 +237,34 @@ class Ops(Protocol):
         k_norm: Weight | None = None,
         eps: float = 0.0,
         gated: bool = False,
+        causal: bool = True,
+        window: int = 0,
+        window_per_row: bool = True,
     ) -> Buffer:
         """Attention of q|k|v rows: per-head RMSNorm where given, rope, store k and v, softmax(qk/sqrt(d)) v.
 
         Takes (M, (n_heads + 2 n_kv_heads) * head_dim), gives (M, n_heads * head_dim). `layer` counts the
         layers with attention. With `gated` each head of q is q|gate, and its output is multiplied by
         sigmoid(gate).
+
+        Without `causal` a row sees all rows of its sequence in the step, those after it too. With `window`
+        a row at position p sees positions p - window + 1 on, or, without `window_per_row`, all rows see
+        P - window on, P the position of their sequence's first row in the step.
         """
+        ...
+
+    def store(
+        self, kv: Buffer, layer: int, rope: Rope, k_norm: Weight | None = None, eps: float = 0.0
+    ) -> None:
+        """The part of `attend` that stores k and v, of k|v rows (M, 2 n_kv_heads * head_dim)."""
+        ...
+
+    def given(self, width: int) -> Buffer:
+        """The rows (M, width) that come with the step, as `StepInput.given`."""
+        ...
+
+    def concat(self, *parts: Buffer) -> Buffer:
+        """Buffers side by side: (M, sum of their widths)."""
         ...
 
     def delta(
