@@ -30,9 +30,8 @@ def coded(name: str, fmt: Format, rows: int, target: Target) -> str:
     on are fetched into the cache in step with it. On one Sapphire Rapids core Q4_1 reaches 190 GMAC/s with
     8 rows and 46 GB/s with one, out of the second-level cache (tests/bench/cpu_ops.py, 2026-11-29).
     """
-    e, b, (x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead) = begin(
-        name, 9, target
-    )
+    e, b, args = new_kernel(name, 9, target)
+    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead = args
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
@@ -197,9 +196,8 @@ def _dot(
 
 def floating(name: str, fmt: Format, rows: int, target: Target) -> str:
     """Kernel as `coded`, on f32 rows and dequantised weights."""
-    e, b, (x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead) = begin(
-        name, 9, target
-    )
+    e, b, args = new_kernel(name, 9, target)
+    x, x_stride, w, n_panels, n_blocks, y, y_stride, panel_size, ahead = args
     xs = [e.pointer(b.add(x, b.mul(x_stride, I64(m)))) for m in range(rows)]
     ys = [e.pointer(b.add(y, b.mul(y_stride, I64(m)))) for m in range(rows)]
     weights = e.pointer(w)
@@ -340,9 +338,8 @@ def interleave(name: str, width: int, target: Target) -> str:
 
     Of 16 rows, n pieces of `width` bytes of each block, so that a piece of every row lies side by side.
     """
-    e, b, (rows, row_stride, block_stride, n_panels, n_blocks, n, to, panel_to, block_to, flip) = (
-        begin(name, 10, target)
-    )
+    e, b, args = new_kernel(name, 10, target)
+    rows, row_stride, block_stride, n_panels, n_blocks, n, to, panel_to, block_to, flip = args
     kind = {1: I8, 2: I16, 4: I32}[width]
     bits = e.splat(b.trunc(flip, kind) if width < 4 else b.trunc(flip, I32))
     source, target_at = e.pointer(rows), e.pointer(to)
