@@ -1,0 +1,195 @@
+"""Draft files of every dialect, and drafts that do not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.draft.config import DraftConfig, usual_layers
+from engine.draft.files import DraftFile, open_draft
+from engine.errors import ModelFileError, UnsupportedModel
+from engine.gguf import open_model
+from engine.models.base import model_of
+from engine.ops.base import Shape
+from tests.engine.draft.drafts import cases, draft_path, expected, target_path
+from tests.reference.numpy_dflash import NumpyDflash
+
+
+def target_shape(family: str) -> tuple[Shape, Any, Any]:
+    """Shape, token embedding and head of a family's target."""
+    with open_model(target_path(family)) as file:
+        shape = model_of(file.architecture).read_config(file).shape
+        embd, output = (file.tensors[f"{n}.weight"].dequantize() for n in ("token_embd", "output"))
+    return shape, embd, output
+
+
+@pytest.mark.parametrize(("family", "kind", "dialect"), cases())
+def test_block_logits_equal_the_reference(
+    family: str, kind: str, dialect: str, tmp_path: Path
+) -> None:
+    file = open_draft(draft_path(family, kind, dialect, tmp_path))
+    truth = expected(family, kind)
+    shape, embd, output = target_shape(family)
+    cfg = file.config.fitted(shape, 5e5)
+    assert cfg.warnings == ()
+    draft = NumpyDflash(file, cfg, embd, output)
+    first = int(truth["first_token"])
+    got = draft.block(truth["target_features"], first, cfg.block)
+    lucebox = kind == "swa" and dialect.startswith("lucebox")
+    want = truth["draft_logits_lucebox_window" if lucebox else "draft_logits"]
+    assert np.abs(got.fused - truth["fused_context"]).max() < 1e-3
+    for layer, values in zip(got.layers, truth["draft_layer_out"], strict=True):
+        if not lucebox:
+            assert np.abs(layer - values).max() < 1e-3
+    assert np.abs(got.logits - want).max() < 1e-3
+    path = truth.get("selector_path", truth["step_drafts"][0])
+    assert draft.tokens(got, first) == path.tolist()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_file_decides_causality_for_all_layers(causal: bool, tmp_path: Path) -> None:
+    home = shutil.copytree(draft_path("dflash_qwen3", "swa", "hf", tmp_path), tmp_path / "draft")
+    _edit(home, lambda c: c.update(is_causal=causal))
+    file = open_draft(home)
+    shape, embd, output = target_shape("dflash_qwen3")
+    draft = NumpyDflash(file, file.config.fitted(shape, 5e5), embd, output)
+    truth = expected("dflash_qwen3", "swa")
+    got = draft.block(truth["target_features"], int(truth["first_token"]), 8)
+    want = truth[f"draft_logits_is_{'causal' if causal else 'noncausal'}"]
+    assert np.abs(got.logits - want).max() < 1e-3
+
+
+def test_all_dialects_say_the_same(tmp_path: Path) -> None:
+    configs = [
+        open_draft(draft_path("dflash_qwen3", "full", d, tmp_path)).config
+        for d in ("hf", "llamacpp", "lucebox-a", "lucebox-b")
+    ]
+    for cfg in configs:
+        assert (cfg.block, cfg.mask, cfg.capture, cfg.rope_base) == (8, 505, (1, 2, 4), 10000.0)
+        assert (cfg.n_layers, cfg.windows, cfg.causal) == (2, (0, 0), (False, False))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return shutil.copytree(draft_path("dflash_qwen3", "swa", "hf", tmp_path), tmp_path / "draft")
+
+
+def _edit(home: Path, change: Any) -> None:
+    path = home / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+
+
+def _fitted(file: DraftFile) -> DraftConfig:
+    return file.config.fitted(target_shape("dflash_qwen3")[0], 123456.0)
+
+
+def test_what_is_guessed_is_named(home: Path) -> None:
+    def forget(config: dict[str, Any]) -> None:
+        config["dflash_config"] = {"mask_token_id": 505}
+        for key in ("block_size", "rope_theta", "rms_norm_eps"):
+            del config[key]
+
+    _edit(home, forget)
+    cfg = _fitted(open_draft(home))
+    assert cfg.block == 16 and cfg.rope_base == 123456.0 and cfg.eps == 1e-6
+    assert cfg.capture == (1, 2, 3)
+    told = " ".join(cfg.warnings)
+    for word in ("block size", "16", "rope base", "123456", "epsilon", "layers", "1, 2, 3"):
+        assert word in told
+
+
+def test_a_missing_mask_is_guessed_and_must_be_a_token(home: Path) -> None:
+    _edit(home, lambda c: c["dflash_config"].pop("mask_token_id"))
+    file = open_draft(home)
+    assert any("248070" in w for w in file.config.warnings)
+    with pytest.raises(UnsupportedModel, match=r"248,070.*512"):
+        _fitted(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "numbers"),
+    [
+        ({"n_embd": 256}, ("128", "256")),
+        ({"n_vocab": 1024}, ("512", "1,024")),
+        ({"n_layers": 4}, ("4", "0 to 3")),
+        ({"n_layers": 7}, ("6", "7")),
+    ],
+)
+def test_another_target_is_refused_with_both_numbers(
+    home: Path, change: dict[str, int], numbers: tuple[str, str]
+) -> None:
+    shape = replace(target_shape("dflash_qwen3")[0], **change)
+    with pytest.raises(UnsupportedModel) as error:
+        open_draft(home).config.fitted(shape, 1e4)
+    assert all(n in str(error.value) for n in numbers)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("hidden_size", 0, "hidden_size"),
+        ("hidden_size", "128", "hidden_size"),
+        ("num_attention_heads", 3, "heads"),
+        ("layer_types", ["sliding_attention"], "pattern"),
+        ("sliding_window", None, "window"),
+        ("num_hidden_layers", 3, "pattern of 2"),
+        ("intermediate_size", 255, "ffn_gate"),
+        ("num_key_value_heads", 1, "attn_k"),
+    ],
+)
+def test_a_config_that_contradicts_itself(home: Path, key: str, value: Any, word: str) -> None:
+    _edit(home, lambda c: c.update({key: value}))
+    with pytest.raises((ModelFileError, UnsupportedModel), match=word):
+        open_draft(home)
+
+
+@pytest.mark.parametrize("ids", [[1, 2], [1, 1, 2], [-1, 2, 3]])
+def test_capture_layers_must_fit_the_weights(home: Path, ids: list[int]) -> None:
+    _edit(home, lambda c: c["dflash_config"].update(target_layer_ids=ids))
+    with pytest.raises(ModelFileError, match="3 different"):
+        open_draft(home)
+
+
+def test_damaged_safetensors_are_refused(home: Path) -> None:
+    path = home / "model.safetensors"
+    whole = path.read_bytes()
+    for bad in (b"", whole[:7], whole[:100], whole[:-1], struct.pack("<Q", 1 << 62) + whole[8:]):
+        path.write_bytes(bad)
+        with pytest.raises(ModelFileError, match="safetensors"):
+            open_draft(home)
+
+
+def test_missing_parts_are_named(home: Path, tmp_path: Path) -> None:
+    (home / "config.json").unlink()
+    with pytest.raises(ModelFileError, match=r"config\.json"):
+        open_draft(home)
+    with pytest.raises(ModelFileError, match=r"\.safetensors"):
+        open_draft(tmp_path)
+    with pytest.raises(UnsupportedModel, match="qwen3 file"):
+        open_draft(target_path("dflash_qwen3"))
+
+
+def test_a_cut_gguf_is_refused(tmp_path: Path) -> None:
+    path = draft_path("dflash_qwen3", "full", "lucebox-a", tmp_path)
+    whole = path.read_bytes()
+    for n in range(0, len(whole), 100_003):
+        path.write_bytes(whole[:n])
+        with pytest.raises(ModelFileError):
+            open_draft(path)
+
+
+def test_usual_layers() -> None:
+    assert usual_layers(64, 5) == (1, 16, 31, 46, 61)
+    assert usual_layers(60, 6) == (1, 12, 23, 35, 46, 57)
+    assert usual_layers(40, 5, qwen35=True) == (1, 10, 19, 28, 37)
+    assert usual_layers(32, 5, qwen35=True) == (1, 8, 15, 22, 29)
+    assert usual_layers(30, 1) == (15,)
