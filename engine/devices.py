@@ -72,6 +72,22 @@ def gpus() -> tuple[tuple[Device, ...], str | None]:
         pynvml.nvmlShutdown()
 
 
+def slot(index: int) -> str:
+    """The PCI bus id of the card that `gpus` lists as "cuda:index", "" where the driver does not say."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # no package or no driver: CUDA's own order is all there is
+        return ""
+    try:
+        return _text(pynvml.nvmlDeviceGetPciInfo(pynvml.nvmlDeviceGetHandleByIndex(index)).busId)
+    except pynvml.NVMLError:
+        return ""
+    finally:
+        pynvml.nvmlShutdown()
+
+
 def physical_cores() -> int:
     """Physical cores that this process may use: affinity and container limits count; at least 1."""
     allowed = _allowed_cpus()

@@ -44,5 +44,9 @@ class KernelError(EngineError):
     """A compute kernel failed to build or to run."""
 
 
+class DeviceFault(KernelError):
+    """The card stopped with an error that only a new load clears; no request can run until then."""
+
+
 class LoadCancelled(EngineError):
     """The user stopped a load; the former model is untouched."""

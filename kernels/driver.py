@@ -73,7 +73,7 @@ class Module:
         self._driver.call("cuModuleGetFunction", ctypes.byref(handle), self._handle, name.encode())
         if shared > 48 << 10:
             self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)
-        return Kernel(self._driver, handle, shared)
+        return Kernel(self._driver, handle, name, shared)
 
     def unload(self) -> None:
         """Give the code back; its kernels are unusable after it."""
@@ -83,8 +83,8 @@ class Module:
 class Kernel:
     """A kernel to launch."""
 
-    def __init__(self, driver: Driver, handle: ctypes.c_void_p, shared: int) -> None:
-        self._driver, self._handle, self._shared = driver, handle, shared
+    def __init__(self, driver: Driver, handle: ctypes.c_void_p, name: str, shared: int) -> None:
+        self._driver, self._handle, self.name, self._shared = driver, handle, name, shared
         self._dependent = _Attribute(_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
 
     def launch(

@@ -120,6 +120,11 @@ def common() -> Iterator[Variant]:
         yield Variant(file)
 
 
+def probe() -> Variant:
+    """What measures the card itself."""
+    return Variant("probe.cu")
+
+
 def all_variants(arch: int) -> Iterator[Variant]:
     """Everything that is shipped for an architecture."""
     for type_id in (*PACKED, *FLOATS):
@@ -128,3 +133,4 @@ def all_variants(arch: int) -> Iterator[Variant]:
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
     yield from common()
+    yield probe()

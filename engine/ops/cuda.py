@@ -63,8 +63,8 @@ class CudaOps:
         cache: Path | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
-        self._dependent = self._card.arch >= 90
+        self.card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
+        self._dependent = self.card.dependent
         self._short_form = F16 if precision is Precision.EXACT else INT8
         self._nodes: list[Node] = []
         self._head: Node | None = None
@@ -76,13 +76,13 @@ class CudaOps:
     # Memory
 
     def upload(self, tensor: Tensor) -> Weight:
-        weight = self._card.upload(tensor, self._memory["model"])
+        weight = self.card.upload(tensor, self._memory["model"])
         self._memory["model"] += weight.size
         return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
-        self._card.use()
-        self._card.drop_staging()
+        self.card.use()
+        self.card.drop_staging()
         if limits.page_tokens != PAGE or shape.head_dim not in variants.HEAD_DIMS:
             raise UnsupportedModel(
                 f"Heads have {shape.head_dim} dims and pages {limits.page_tokens} tokens; expected"
@@ -94,13 +94,13 @@ class CudaOps:
         self._layer_bytes = limits.pages * self._page_bytes
         size = 2 * shape.n_layers * self._layer_bytes
         self._kv = self._allocate("kv", size)
-        self._card.runtime.memsetAsync(self._kv, 0, size, self._card.stream.ptr)
+        self.card.runtime.memsetAsync(self._kv, 0, size, self.card.stream.ptr)
         self._heads_in_tile = min(shape.n_heads // shape.n_kv_heads, 16)
-        self._splits = max(1, min(64, -(-2 * self._card.processors // shape.n_kv_heads)))
+        self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
 
         at = self._allocate("work", StepVariables.size(self._rows, limits))
-        self._step = StepVariables(self._card, at, self._rows, limits, 16 // self._heads_in_tile)
-        pinned, self._logits_owner = self._card.pinned(4 * MOST_ROWS * shape.n_vocab)
+        self._step = StepVariables(self.card, at, self._rows, limits, 16 // self._heads_in_tile)
+        pinned, self._logits_owner = self.card.pinned(4 * MOST_ROWS * shape.n_vocab)
         self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
 
@@ -109,7 +109,7 @@ class CudaOps:
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
         self._sums = self._allocate("work", states * dim * 4)
         self._stats = self._allocate("work", states * 8)
-        self._card.build([*variants.common(), *variants.of_head(dim)])
+        self.card.build([*variants.common(), *variants.of_head(dim)])
 
     def memory(self) -> dict[str, int]:
         return dict(self._memory)
@@ -117,14 +117,14 @@ class CudaOps:
     def close(self) -> None:
         self._graphs.clear()
         self._nodes.clear()
-        self._card.close()
+        self.card.close()
 
     def copy_page(self, source: int, target: int) -> None:
         with told():
-            self._card.use()
+            self.card.use()
             for i in range(2 * self.shape.n_layers):
                 base = self._kv + i * self._layer_bytes
-                self._card.copy(
+                self.card.copy(
                     base + target * self._page_bytes,
                     base + source * self._page_bytes,
                     self._page_bytes,
@@ -132,7 +132,7 @@ class CudaOps:
 
     def _allocate(self, owner: str, size: int) -> int:
         addends = self._memory | {owner: self._memory[owner] + size}
-        address = self._card.allocate(size, addends)
+        address = self.card.allocate(size, addends)
         self._memory[owner] += size
         return address
 
@@ -161,7 +161,7 @@ class CudaOps:
     def _place_buffers(self) -> None:
         """Give buffers whose lives do not overlap the same memory."""
         for buffer in self._buffers:
-            buffer.sizes = sizes(buffer, self._rows, self._card.arch, self._card.processors)
+            buffer.sizes = sizes(buffer, self._rows, self.card.arch, self.card.processors)
         offsets, total = place(self._buffers)
         base = self._allocate("work", total)
         for buffer, offset in offsets.items():
@@ -169,7 +169,7 @@ class CudaOps:
 
     def embed(self, token_embd: Weight) -> Buffer:
         x = Buffer(token_embd.columns, {32})
-        kernel = self._card.kernel(variants.embedding(token_embd.type_id), "embed")
+        kernel = self.card.kernel(variants.embedding(token_embd.type_id), "embed")
 
         def launch(p: Pass) -> None:
             grid = (p.rows, -(-x.width // 256), 1)
@@ -179,7 +179,7 @@ class CudaOps:
                 Pointer(x.at("32")),
                 Int(x.width),
             )
-            kernel.launch(self._card.stream.ptr, grid, 256, args)
+            self.card.launch(kernel, grid, 256, args)
 
         self._add(launch, x, layer=-1)
         return x
@@ -192,7 +192,7 @@ class CudaOps:
 
     def _norm(self, x: Buffer, y: Buffer | None, weight: Weight, eps: float) -> Buffer:
         h = Buffer(x.width, eps=eps)
-        kernel = self._card.kernel(Variant("norm.cu"), "add_norm")
+        kernel = self.card.kernel(Variant("norm.cu"), "add_norm")
 
         def launch(p: Pass) -> None:
             added = self._product(y, p) if y else Product(x.at("32"), x.width)
@@ -248,9 +248,9 @@ class CudaOps:
         s, limits = self.shape, self._limits
         out = Buffer(s.n_heads * s.head_dim)
         source, tiled = variants.of_head(s.head_dim)
-        store = self._card.kernel(source, "rope_store")
-        attention = self._card.kernel(tiled, "attention")
-        combine = self._card.kernel(tiled, "combine")
+        store = self.card.kernel(source, "rope_store")
+        attention = self.card.kernel(tiled, "attention")
+        combine = self.card.kernel(tiled, "combine")
         keys = Pointer(self._kv + 2 * layer * self._layer_bytes)
         values = Pointer(self._kv + (2 * layer + 1) * self._layer_bytes)
         frequencies = Pointer(self._frequencies(rope))
@@ -290,7 +290,7 @@ class CudaOps:
 
     def swiglu(self, gate_up: Buffer) -> Buffer:
         h = Buffer(gate_up.width // 2)
-        kernel = self._card.kernel(Variant("swiglu.cu"), "swiglu")
+        kernel = self.card.kernel(Variant("swiglu.cu"), "swiglu")
 
         def launch(p: Pass) -> None:
             args = self._product(gate_up, p), Int(h.width), activation_of(h, p)
@@ -312,8 +312,8 @@ class CudaOps:
             launches=(Launch((output,), 0),),
             source=None if h.eps is None else rows,
         )
-        gather = self._card.kernel(Variant("head.cu"), "gather")
-        collect = self._card.kernel(Variant("head.cu"), "collect")
+        gather = self.card.kernel(Variant("head.cu"), "gather")
+        collect = self.card.kernel(Variant("head.cu"), "collect")
 
         def launch(p: Pass) -> None:
             wanted = Pass(p.wanted, self._short_form, 0, 0)
@@ -335,7 +335,7 @@ class CudaOps:
     def _launch(
         self, kernel: Any, grid: tuple[int, int, int], threads: int, args: tuple[Any, ...]
     ) -> None:
-        kernel.launch(self._card.stream.ptr, grid, threads, args, self._dependent)
+        self.card.launch(kernel, grid, threads, args, self._dependent)
 
     def _launch_rows(self, kernel: Any, width: int, rows: int, args: tuple[Any, ...]) -> None:
         """A kernel whose warps take 256 columns of a row each; few of them are spread over the card."""
@@ -350,14 +350,14 @@ class CudaOps:
         )
 
     def _product(self, buffer: Buffer, p: Pass) -> Product:
-        return product_of(buffer, p, self._card.arch, self._card.processors)
+        return product_of(buffer, p, self.card.arch, self.card.processors)
 
     def _matmul(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
         weights = launch.weights
         first = weights[0]
         target = Pointer(y.at("y") + 4 * launch.start)
         if not first.packed:
-            kernel = self._card.kernel(
+            kernel = self.card.kernel(
                 Variant("matmul_float.cu", (("TYPE", first.type_id),)), "matmul_float"
             )
             args: tuple[Any, ...] = (
@@ -366,9 +366,9 @@ class CudaOps:
             )  # fmt: skip
             self._launch(kernel, (-(-first.rows // 4), -(-p.rows // 8), 1), 128, args)
             return
-        build = variants.matmul(first.type_id, p.form, p.groups, self._card.arch)
-        batch_tiles, units, per_block = split(build, weights, p, self._card.processors)
-        kernel = self._card.kernel(build.variant, "matmul", build.shared)
+        build = variants.matmul(first.type_id, p.form, p.groups, self.card.arch)
+        batch_tiles, units, per_block = split(build, weights, p, self.card.processors)
+        kernel = self.card.kernel(build.variant, "matmul", build.shared)
         addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (
             LAUNCHES - len(weights)
         )
@@ -389,32 +389,32 @@ class CudaOps:
             angle = rope.base ** (-pair / rope.n_rot) * rope.scale
             if rope.factors is not None:
                 angle /= rope.factors.astype(np.float64)
-            known = self._ropes[id(rope)] = (rope, self._card.put(angle / np.pi))
+            known = self._ropes[id(rope)] = (rope, self.card.put(angle / np.pi))
         return known[1]
 
     # Running
 
     def run(self, step: StepInput) -> NDArray[np.float32]:
         with told():
-            self._card.use()
-            return self._run_graph(step) if len(step.tokens) <= MOST_ROWS else self._run_eager(step)
+            self.card.use()
+            return self._run_graph(step) if len(step.tokens) <= MOST_ROWS else self.run_eager(step)
 
     def _run_graph(self, step: StepInput) -> NDArray[np.float32]:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
         self._step.send(step, bucket)
         graph = self._graphs.get(bucket)
         if graph is None:
-            with self._card.capture() as captured:
+            with self.card.capture() as captured:
                 for node in self._nodes:
                     node.launch(Pass(bucket, self._short_form, bucket, bucket))
             graph = self._graphs[bucket] = captured.graph
-        graph.launch(stream=self._card.stream)
+        graph.launch(stream=self.card.stream)
         return self._read_logits(len(step.logit_rows))
 
-    def _run_eager(
+    def run_eager(
         self, step: StepInput, after: Callable[[Node, int], None] | None = None
     ) -> NDArray[np.float32]:
-        """Launch node by node; `after(node, rows)` runs behind each one."""
+        """Launch a step node by node, without a graph; `after(node, rows)` runs behind each one."""
         m, wanted = len(step.tokens), len(step.logit_rows)
         form = self._short_form if m <= MOST_ROWS else F16
         tiles = self._step.send(step, m)
@@ -426,7 +426,7 @@ class CudaOps:
             if after:
                 after(node, m)
         if self._head is None or not wanted:
-            self._card.stream.synchronize()
+            self.card.stream.synchronize()
             return self._logits[:0]
         for first in range(0, wanted, MOST_ROWS):
             count = min(MOST_ROWS, wanted - first)
@@ -440,10 +440,10 @@ class CudaOps:
 
     def _read_logits(self, rows: int) -> NDArray[np.float32]:
         if rows:
-            self._card.copy(
+            self.card.copy(
                 self._logits.ctypes.data, self._logits_there, rows * self.shape.n_vocab * 4
             )
-        self._card.stream.synchronize()
+        self.card.stream.synchronize()
         return self._logits[:rows]
 
     def first_bad_layer(self, step: StepInput) -> int | None:
@@ -454,14 +454,14 @@ class CudaOps:
                 return
             x = node.buffers[0]
             values = np.empty((rows, x.width), np.float32)
-            self._card.copy(values.ctypes.data, x.at("32"), values.nbytes)
-            self._card.stream.synchronize()
+            self.card.copy(values.ctypes.data, x.at("32"), values.nbytes)
+            self.card.stream.synchronize()
             if not np.isfinite(values).all():
                 bad.append(node.layer)
 
         with told():
-            self._card.use()
-            logits = self._run_eager(step, check)
+            self.card.use()
+            logits = self.run_eager(step, check)
         if not bad and not np.isfinite(logits).all():
             bad.append(self.shape.n_layers)
         return bad[0] if bad else None

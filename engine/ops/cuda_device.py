@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine import devices
+from engine.errors import DeviceFault, EngineError, KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from kernels import variants
 from kernels.driver import Driver, DriverError, Kernel, Module
@@ -21,6 +22,13 @@ from kernels.loader import CompileError, Loader
 from kernels.variants import Variant
 
 STAGING = 32 << 20
+# Errors after which CUDA answers every call of the process with the same error.
+_FAULTS = (
+    "illegaladdress", "illegalmemoryaccess", "illegalinstruction", "misalignedaddress",
+    "invalidaddressspace", "invalidpc", "launchfailure", "unspecifiedlaunchfailure", "launchtimeout",
+    "launchtimedout", "hardwarestackerror", "eccuncorrectable", "uncorrectableecc", "assert",
+    "contextisdestroyed",
+)  # fmt: skip
 TILE = 16
 SUPERBLOCK = 256
 
@@ -74,22 +82,38 @@ def gib(n: float) -> str:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turns CUDA's errors into `KernelError`."""
+    """Turns CUDA's errors into `KernelError`, `OutOfMemory` or `DeviceFault`."""
     try:
         yield
-    except (DriverError, CompileError) as error:
+    except CompileError as error:
         raise KernelError(f"The GPU's kernels failed. {error}") from error
-    except RuntimeError as error:  # CuPy's CUDARuntimeError and CUDADriverError are that
-        text = str(error)
-        if "InsufficientDriver" in text:
-            cure = (
-                "The NVIDIA driver is too old for the installed GPU part; install a newer driver."
-            )
-        elif "NoDevice" in text or "InvalidDevice" in text:
-            cure = "The card is not there; choose another device."
-        else:
-            cure = "Load the model again; if it fails once more, restart the program."
-        raise KernelError(f"The GPU failed: {text}. {cure}") from error
+    except (DriverError, RuntimeError) as error:  # CuPy's own errors are a RuntimeError
+        raise _error(str(error)) from error
+
+
+def _error(text: str) -> EngineError:
+    """What a failed call of CUDA means for the user; `text` has its name or its words."""
+
+    def says(*words: str) -> bool:
+        return any(word in text.replace(" ", "").lower() for word in words)
+
+    if says("memoryallocation", "out_of_memory", "outofmemory"):
+        return OutOfMemory(
+            f"The card ran out of memory ({text}). Close other programs that use it, or load the model"
+            " with a smaller context."
+        )
+    if says(*_FAULTS):
+        return DeviceFault(
+            f"The card stopped with a fault: {text}. Load the model again; if it happens once more, run"
+            " the self-test of the card, and restart the program."
+        )
+    if says("insufficientdriver", "unsupportedptxversion"):
+        cure = "The NVIDIA driver is too old for the installed GPU part; install a newer driver."
+    elif says("nodevice", "invaliddevice"):
+        cure = "The card is not there; choose another device."
+    else:
+        cure = "Load the model again; if it fails once more, restart the program."
+    return KernelError(f"The GPU failed: {text}. {cure}")
 
 
 class Card:
@@ -106,10 +130,10 @@ class Card:
             ) from error
         self._cuda: Any = cupy.cuda
         self.runtime: Any = cupy.cuda.runtime
-        self.index = index
         with told():
+            self.index = self._number(index)
             self.use()
-            major, minor = divmod(int(self._cuda.Device(index).compute_capability), 10)
+            major, minor = divmod(int(self._cuda.Device(self.index).compute_capability), 10)
             self.arch = 10 * major + minor
         if self.arch < variants.ARCHITECTURES[0]:
             raise KernelError(
@@ -117,18 +141,30 @@ class Card:
                 " newer. Choose cpu."
             )
         with told():
-            properties = self.runtime.getDeviceProperties(index)
+            properties = self.runtime.getDeviceProperties(self.index)
             self.processors = int(properties["multiProcessorCount"])
             name = properties["name"]
             self.name = name.decode() if isinstance(name, bytes) else str(name)
             self.stream: Any = self._cuda.Stream(non_blocking=True)
             self._driver = Driver()
-            self._loader = Loader(self.arch, cache, newest=self.runtime.driverGetVersion() // 1000)
+            self.driver = int(self.runtime.driverGetVersion())
+            self._loader = Loader(self.arch, cache, newest=self.driver // 1000)
+        self.timeline: list[tuple[str, Any]] | None = None
         self._on_progress = on_progress
         self._modules: dict[Variant, Module] = {}
         self._kernels: dict[tuple[Variant, str], Kernel] = {}
         self._memory: list[int] = []
         self._staging: list[tuple[NDArray[np.uint8], Any, int, Any]] = []
+
+    def _number(self, index: int) -> int:
+        """CUDA's number, which goes by speed, of card `index` of the driver's list, which goes by slot."""
+        slot = devices.slot(index)
+        return int(self.runtime.deviceGetByPCIBusId(slot)) if slot else index
+
+    @property
+    def dependent(self) -> bool:
+        """Whether kernels may be launched before those in front of them have ended."""
+        return self.arch >= 90 and self._loader.target >= 90
 
     def use(self) -> None:
         """Make this card the calling thread's."""
@@ -144,9 +180,7 @@ class Card:
         try:
             with told():
                 address = int(self.runtime.malloc(max(size, 256)))
-        except KernelError as error:
-            if "MemoryAllocation" not in str(error):
-                raise
+        except OutOfMemory as error:
             parts = ", ".join(f"{name} {gib(n)}" for name, n in addends.items())
             raise OutOfMemory(
                 f"{self.name} has {gib(free)} of memory free, expected {gib(size)} more for the model"
@@ -159,6 +193,10 @@ class Card:
         """Host memory that the card reads and writes directly, and its owner."""
         owner = self._cuda.alloc_pinned_memory(size)
         return np.frombuffer(owner, np.uint8, size), owner
+
+    def put_bytes(self, size: int) -> int:
+        """Some zero bytes on the card."""
+        return self.put(np.zeros(size, np.uint8))
 
     def put(self, data: NDArray[Any]) -> int:
         """A copy of a small array on the card."""
@@ -187,6 +225,31 @@ class Card:
             with told():
                 self._kernels[key] = self._modules[variant].kernel(name, shared)
         return self._kernels[key]
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        threads: int,
+        args: tuple[Any, ...],
+        dependent: bool = False,
+    ) -> None:
+        """Put a kernel on the stream; while there is a `timeline`, alone and with an event behind it."""
+        if self.timeline is None:
+            kernel.launch(self.stream.ptr, grid, threads, args, dependent)
+            return
+        kernel.launch(self.stream.ptr, grid, threads, args)
+        self.timeline.append((kernel.name, self.event()))
+
+    def event(self) -> Any:
+        """An event with a time, on the stream behind all that is there."""
+        event = self._cuda.Event()
+        event.record(self.stream)
+        return event
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """Between two events that have happened."""
+        return float(self._cuda.get_elapsed_time(first, last)) / 1e3
 
     def upload(self, tensor: Tensor, held: int) -> Weight:
         """A tensor on the card; `held` bytes of the model are there already."""

@@ -6,6 +6,7 @@ It is slow and obvious on purpose; attention walks the pages token by token.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,6 +24,15 @@ class Cell:
     value: F32
 
 
+class Tape:
+    """A recording: operations in order, what they capture, and how the captured rows stood after a run."""
+
+    def __init__(self, capture: Seq[int]) -> None:
+        self.program: list[Callable[[StepInput], None]] = []
+        self.capture = tuple(capture)
+        self.captured: dict[int, F32] = {}
+
+
 class NumpyOps:
     """Implements `engine.ops.base.Ops`; weights are float32 arrays."""
 
@@ -30,10 +40,23 @@ class NumpyOps:
     limits: Limits
 
     def __init__(self) -> None:
-        self._program: list[Callable[[StepInput], None]] = []
+        self._tapes: list[Tape] = []
+        self._last = Tape(())
+        self._step: StepInput | None = None
         self._logits: F32 = np.empty((0, 0), np.float32)
         self._bad: int | None = None
+        # States and tails after each tried row, by (layer, row), and how many rows of a sequence stand.
+        self._tries: dict[tuple[int, int], tuple[F32, F32]] = {}
+        self._kept: dict[int, int] = {}
         self.closed = False
+
+    @property
+    def _program(self) -> list[Callable[[StepInput], None]]:
+        """What is being recorded."""
+        return self._tapes[-1].program
+
+    def beside(self) -> NumpyOps:
+        return NumpyOps()
 
     def upload(self, tensor: Tensor) -> F32:
         return tensor.dequantize()
@@ -60,16 +83,45 @@ class NumpyOps:
         return {"model": 0, "kv": self.k.nbytes + self.v.nbytes, "work": 0}
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        self._program.clear()
-        yield
+    def recording(self, capture: Seq[int] = ()) -> Iterator[Tape]:
+        self._tapes.append(Tape(capture))
+        yield self._tapes[-1]
 
-    def run(self, step: StepInput) -> F32:
-        self._bad = None
+    def run(self, step: StepInput, recording: Tape | None = None) -> F32:
+        self._bad, self._step, self._last = None, step, recording or self._tapes[0]
+        self._tries, self._kept = {}, {}
         with np.errstate(all="ignore"):
-            for operation in self._program:
+            for operation in self._last.program:
                 operation(step)
         return self._logits
+
+    def hidden(self) -> F32:
+        return np.concatenate([self._last.captured[i] for i in self._last.capture], axis=1)
+
+    def join(self, parts: Seq[F32]) -> F32:
+        return np.concatenate([np.asarray(part) for part in parts])
+
+    def accept(self, sequence: int, rows: Seq[int]) -> None:
+        step = self._step
+        assert step is not None and step.tried[sequence]
+        first, kept = first_row(step, sequence), self._kept.get(sequence, 0)
+        for i, row in enumerate(rows, kept):
+            source, target = (self._place(step, first + r) for r in (row, i))
+            self.k[:, target[0], :, target[1]] = self.k[:, source[0], :, source[1]]
+            self.v[:, target[0], :, target[1]] = self.v[:, source[0], :, source[1]]
+        self._kept[sequence] = kept + len(rows)
+        if self.shape.delta is not None and rows:
+            slot = step.slots[sequence]
+            for layer in range(self.shape.delta.n_layers):
+                after = self._tries[layer, first + rows[-1]]
+                self.state[layer, slot], self.tail[layer, slot] = after
+
+    def _place(self, step: StepInput, m: int) -> tuple[int, int]:
+        """Page, and token in it, of row m's key and value."""
+        first = first_row(step, int(step.sequence[m]))
+        place = int(step.positions[first]) + m - first
+        size = self.limits.page_tokens
+        return int(step.page_table[step.sequence[m], place // size]), place % size
 
     def first_bad_layer(self, step: StepInput) -> int | None:
         self.run(step)
@@ -129,6 +181,9 @@ class NumpyOps:
         k_norm: F32 | None = None,
         eps: float = 0.0,
         gated: bool = False,
+        causal: bool = True,
+        window: int = 0,
+        window_per_row: bool = True,
     ) -> Cell:
         out = Cell()
 
@@ -136,35 +191,94 @@ class NumpyOps:
             s = self.shape
             n_q = s.n_heads * (2 if gated else 1)
             heads = qkv.value.reshape(len(qkv.value), -1, s.head_dim)
-            q, k, v = np.split(heads, [n_q, n_q + s.n_kv_heads], axis=1)
+            q, kv = heads[:, :n_q], heads[:, n_q:]
             if gated:
                 q, gate = q[:, 0::2], q[:, 1::2]
             q = rotate(q if q_norm is None else rms_norm(q, q_norm, eps), step.positions, rope)
-            k = rotate(k if k_norm is None else rms_norm(k, k_norm, eps), step.positions, rope)
-            size = self.limits.page_tokens
-            for m, position in enumerate(step.positions):
-                page = step.page_table[step.sequence[m], position // size]
-                self.k[layer, page, :, position % size] = k[m]
-                self.v[layer, page, :, position % size] = v[m]
-            out.value = np.stack([self._attend_row(step, layer, m, q[m]) for m in range(len(q))])
+            self._store(step, kv, layer, rope, k_norm, eps)
+            out.value = np.stack(
+                [
+                    self._attend_row(
+                        layer, q[m], self._seen(step, m, causal, window, window_per_row)
+                    )
+                    for m in range(len(q))
+                ]
+            )
             if gated:
                 out.value *= sigmoid(gate).reshape(out.value.shape)
 
         self._program.append(run)
         return out
 
-    def _attend_row(self, step: StepInput, layer: int, m: int, q: F32) -> F32:
-        s, size, n = self.shape, self.limits.page_tokens, int(step.positions[m]) + 1
-        pages = step.page_table[step.sequence[m], : -(-n // size)]
+    def store(
+        self, kv: Cell, layer: int, rope: Rope, k_norm: F32 | None = None, eps: float = 0.0
+    ) -> None:
+        def run(step: StepInput) -> None:
+            heads = kv.value.reshape(len(kv.value), -1, self.shape.head_dim)
+            self._store(step, heads, layer, rope, k_norm, eps)
+
+        self._program.append(run)
+
+    def _store(
+        self, step: StepInput, kv: F32, layer: int, rope: Rope, k_norm: F32 | None, eps: float
+    ) -> None:
+        k, v = np.split(kv, 2, axis=1)
+        k = rotate(k if k_norm is None else rms_norm(k, k_norm, eps), step.positions, rope)
+        for m in range(len(k)):
+            page, token = self._place(step, m)
+            self.k[layer, page, :, token], self.v[layer, page, :, token] = k[m], v[m]
+
+    def _seen(
+        self, step: StepInput, m: int, causal: bool, window: int, window_per_row: bool
+    ) -> list[tuple[int, int]]:
+        """Pages and tokens that row m sees, in the order of their positions."""
+        mine, size = int(step.sequence[m]), self.limits.page_tokens
+        first = first_row(step, mine)
+        begin = int(step.positions[first])
+        lowest = 0
+        if window:
+            lowest = int(step.positions[m]) + 1 if window_per_row else begin
+            lowest = max(0, lowest - window)
+        table = step.page_table[mine]
+        seen = [(int(table[p // size]), p % size) for p in range(lowest, begin)]
+        if causal:
+            path = [m]
+            while (before := parent_of(step, path[-1])) >= 0:
+                path.append(before)
+            path.reverse()
+        else:
+            path = [r for r in range(len(step.tokens)) if step.sequence[r] == mine]
+        return seen + [self._place(step, r) for r in path if step.positions[r] >= lowest]
+
+    def _attend_row(self, layer: int, q: F32, seen: list[tuple[int, int]]) -> F32:
+        s = self.shape
+        pages, tokens = np.array(seen).T
         group = s.n_heads // s.n_kv_heads
         out = np.empty_like(q)
         for h in range(s.n_heads):
-            keys = self.k[layer, pages, h // group].reshape(-1, s.head_dim)[:n]
-            values = self.v[layer, pages, h // group].reshape(-1, s.head_dim)[:n]
+            keys = self.k[layer, pages, h // group, tokens]
+            values = self.v[layer, pages, h // group, tokens]
             score = keys @ q[h] / np.float32(np.sqrt(s.head_dim))
             weight = np.exp(score - score.max())
             out[h] = weight @ values / weight.sum()
         return out.reshape(-1)
+
+    def given(self, width: int) -> Cell:
+        out = Cell()
+
+        def run(step: StepInput) -> None:
+            out.value = np.array(step.given, np.float32)
+            assert out.value.shape == (len(step.tokens), width)
+
+        self._program.append(run)
+        return out
+
+    def concat(self, *parts: Cell) -> Cell:
+        out = Cell()
+        self._program.append(
+            lambda _: setattr(out, "value", np.concatenate([p.value for p in parts], axis=1))
+        )
+        return out
 
     def delta(
         self, mixed: Cell, layer: int, conv1d: F32, dt_bias: F32, a: F32, norm: F32, eps: float
@@ -198,6 +312,10 @@ class NumpyOps:
         assert d is not None
         slot = step.slots[step.sequence[m]]
         state, tail = self.state[layer, slot], self.tail[layer, slot]
+        if len(step.tried) and step.tried[step.sequence[m]]:
+            before = self._tries.get((layer, parent_of(step, m)), (state, tail))
+            state, tail = before[0].copy(), before[1].copy()
+            self._tries[layer, m] = state, tail
         if step.positions[m] == 0:
             state[:], tail[:] = 0, 0
         inner = d.n_v_heads * d.head_dim
@@ -256,10 +374,15 @@ class NumpyOps:
         return out
 
     def end_layer(self, layer: int, x: Cell) -> None:
-        self._program.append(lambda _: self._check(layer, x.value))
+        def run(_: StepInput) -> None:
+            self._check(layer, x.value)
+            self._last.captured[layer] = x.value
+
+        self._program.append(run)
 
     def head(self, h: Cell, output: F32) -> None:
         def run(step: StepInput) -> None:
+            self._last.captured[self.shape.n_layers] = h.value
             rows = [output @ h.value[r] for r in step.logit_rows]
             self._logits = np.stack(rows) if rows else np.empty((0, len(output)), np.float32)
             self._check(self.shape.n_layers, self._logits)
@@ -267,9 +390,21 @@ class NumpyOps:
         self._program.append(run)
 
 
+def first_row(step: StepInput, sequence: int) -> int:
+    """The first row of a sequence's rows in a step."""
+    return int(np.flatnonzero(step.sequence == sequence)[0])
+
+
+def parent_of(step: StepInput, m: int) -> int:
+    """The row before row m in its text, -1 where that is not in the step."""
+    if len(step.parents):
+        return int(step.parents[m])
+    return m - 1 if m and step.sequence[m - 1] == step.sequence[m] else -1
+
+
 def sigmoid(x: F32) -> F32:
     """1 / (1 + e^-x)."""
-    return 1 / (1 + np.exp(-x))
+    return np.reciprocal(1 + np.exp(-x))
 
 
 def rms_norm(x: F32, weight: F32, eps: float) -> F32:

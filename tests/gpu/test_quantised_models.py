@@ -130,7 +130,7 @@ def test_the_layer_that_breaks_is_named(make_ops: Any) -> None:
     def spoil(p: Any) -> None:
         launch(p)
         x = bad.buffers[0]
-        ops._card.runtime.memsetAsync(x.at("32") + 64, 0xFF, 4, ops._card.stream.ptr)
+        ops.card.runtime.memsetAsync(x.at("32") + 64, 0xFF, 4, ops.card.stream.ptr)
 
     bad.launch = spoil
     assert ops.first_bad_layer(step(np.arange(3), 0)) == 0

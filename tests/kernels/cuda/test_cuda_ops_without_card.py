@@ -133,6 +133,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
             )
 
     class Loader:
+        target = 90
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             pass
 
