@@ -77,6 +77,7 @@ class EngineController(QObject):
         super().__init__(parent)
         self._state = "idle"
         self._model: ModelInfo | None = None
+        self._config = EngineConfig()
         self._metrics = Metrics()
         self._streams: dict[int, _Stream] = {}
         self._load: _Load | None = None
@@ -110,6 +111,11 @@ class EngineController(QObject):
     def model(self) -> ModelInfo | None:
         """The loaded model."""
         return self._model
+
+    @property
+    def config(self) -> EngineConfig:
+        """How the loaded model was loaded."""
+        return self._config
 
     @property
     def metrics(self) -> Metrics:
@@ -309,6 +315,7 @@ class EngineController(QObject):
             return
         self._load = None
         if load.result is not None:
+            self._config = load.config
             self._set_model(load.result)
         else:
             self._take_what_is_left()

@@ -10,13 +10,26 @@ from PySide6.QtCore import QCoreApplication
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A way out: what is done, what is lost, its need and speed in words ("" unknown), and doing it."""
+
+    title: str
+    note: str
+    need: str
+    speed: str
+    take: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorReport:
-    """Four parts of a failure; `fixes` are button texts with what they do, best first."""
+    """The parts of a failure; `ways` are shown as rows, `fixes` are button texts with what they do, both
+    best first."""
 
     title: str
     why: str
     fixes: tuple[tuple[str, Callable[[], None]], ...] = ()
     details: str = ""
+    ways: tuple[Way, ...] = ()
 
 
 def report_of(error: BaseException, title: str) -> ErrorReport:

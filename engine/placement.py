@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 from engine.config import EngineConfig, Plan, Precision
@@ -168,12 +168,50 @@ class HasFootprint(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """What the last load of a file really took, and how it was loaded: bytes of the weights, of one page
+    of keys and values in all layers, and of the work space."""
+
+    device: str
+    precision: str
+    max_concurrency: int
+    prefill_chunk: int
+    model: int
+    page: int
+    work: int
+
+    @classmethod
+    def of(cls, config: EngineConfig, pages: int, parts: Sequence[MemoryPart]) -> Taken | None:
+        """From the memory by owner of a model that is loaded; None where that is not known."""
+        owned = {p.kind: p.bytes for p in parts}
+        if not pages or not all(owned.get(k) for k in ("model", "kv", "work")):
+            return None
+        return cls(
+            config.device, str(config.precision), config.max_concurrency, config.prefill_chunk,
+            owned["model"], owned["kv"] // pages, owned["work"],
+        )  # fmt: skip
+
+    @classmethod
+    def from_json(cls, found: Any) -> Taken | None:
+        """From a record; None for one that is not sound."""
+        try:
+            made = cls(**found)
+        except TypeError:
+            return None
+        words = type(made.device) is str and made.precision in list(Precision)
+        numbers = [getattr(made, f.name) for f in fields(cls) if f.type == "int"]
+        sound = all(type(n) is int and 0 < n < 1 << 62 for n in numbers)
+        return made if words and sound else None
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """Whether a model fits a device.
 
     `parts` show the whole device: other programs, model, kv, work, free, reserve; they sum to its memory
     unless the model is too large. `total` is what the model needs (model + kv + work), `available` what
     it may take; `context` the tokens it would run with. `verdict` is "fits", "tight" or "too large".
+    `measured` tells that the sums come from a real load.
     """
 
     parts: tuple[MemoryPart, ...]
@@ -183,6 +221,7 @@ class Estimate:
     explanation: str
     context: int
     device: Device
+    measured: bool = False
 
 
 def estimate(
@@ -190,16 +229,17 @@ def estimate(
     config: EngineConfig,
     devices: Sequence[Device],
     leaving: int = 0,
+    taken: Taken | None = None,
 ) -> Estimate:
     """How a model would sit on the device of `config`, with the context it would get.
 
-    `leaving` bytes are given back by the model that is loaded now. `BadRequest` for an unknown device
-    or a file that cannot be read.
+    `leaving` bytes are given back by the model that is loaded now; `taken` corrects the sums by what a
+    load like this one really took. `BadRequest` for an unknown device or a file that cannot be read.
     """
     footprint = Footprint.of(source) if isinstance(source, HeaderSummary) else source.footprint
     if footprint is None:
         raise BadRequest("There is no estimate for a file that cannot be read.")
-    return _Sizing(footprint, config, _device(config, devices), leaving).estimate()
+    return _Sizing(footprint, config, _device(config, devices), leaving, taken).estimate()
 
 
 def resolve(
@@ -242,7 +282,12 @@ class _Sizing:
     """The sums behind an estimate and a plan."""
 
     def __init__(
-        self, footprint: Footprint, config: EngineConfig, device: Device, leaving: int
+        self,
+        footprint: Footprint,
+        config: EngineConfig,
+        device: Device,
+        leaving: int,
+        taken: Taken | None = None,
     ) -> None:
         self.footprint, self.config, self.device = footprint, config, device
         self.trained = footprint.context
@@ -253,10 +298,24 @@ class _Sizing:
         self.available = free - self.reserve
         self.page = footprint.page(config, on_card=device.kind != "cpu")
         self.weights, self.work = footprint.model(config), footprint.work(config)
+        self.measured = taken is not None and self._correct(taken)
         self.max_ctx = self._context()
         self.n_pages = self._pages()
         self.kv = self.n_pages * self.page
         self.need = self.weights + self.work + self.kv
+
+    def _correct(self, taken: Taken) -> bool:
+        """Use what a load really took, if it was one of this kind; whether it was."""
+        if (taken.device, taken.precision) != (self.device.id, self.config.precision):
+            return False
+        was = replace(
+            self.config,
+            max_concurrency=taken.max_concurrency,
+            prefill_chunk=taken.prefill_chunk,
+        )
+        self.weights, self.page = taken.model, taken.page
+        self.work = self.work * taken.work // max(1, self.footprint.work(was))
+        return True
 
     def _context(self) -> int:
         """The user's number, else as much of the default as memory holds."""
@@ -353,7 +412,9 @@ class _Sizing:
             MemoryPart("free", "Free", max(0, self.available - self.need)),
             MemoryPart("reserve", "Kept free", self.reserve),
         )
-        return Estimate(parts, self.need, self.available, verdict, text, self.max_ctx, self.device)
+        return Estimate(
+            parts, self.need, self.available, verdict, text, self.max_ctx, self.device, self.measured
+        )
 
 
 def _device(config: EngineConfig, devices: Sequence[Device]) -> Device:

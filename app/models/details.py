@@ -142,10 +142,12 @@ class Details(QWidget):
         row.addStretch(1)
         row.addWidget(picture)
         row.addWidget(label(verdict_text(estimate), kind))
+        said = self.tr("as the last load measured") if estimate.measured else self.tr("estimated")
         return [
             head,
             MemoryBar(parts, capacity=estimate.device.memory_total),
             MemoryKeys(parts, columns=1),
+            label(said, "small"),
         ]
 
     def _speed(self, item: Item) -> list[QWidget]:

@@ -17,6 +17,8 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal, Slot
 from app.models.jobs import Jobs
 from app.models.records import Record, Records
 from engine import paths
+from engine.config import EngineConfig
+from engine.errors import BadRequest
 
 if TYPE_CHECKING:
     from app.models.opener import Opener
@@ -84,6 +86,8 @@ class Library(QObject):
         self.records = Records(records_file)
         self.jobs = Jobs(self)
         self.opener: Opener | None = None
+        self._engine_settings = settings.value.engine
+        settings.changed.connect(self._on_settings)
         self._items: dict[Path, Item] = {}
         self._seen: set[Path] = set()
         self._found: deque[Found] = deque()
@@ -131,13 +135,14 @@ class Library(QObject):
         found: deque[Found] = deque()
         self._found = found
         settings = self._settings.value
+        estimate = self._estimator()
 
         def scan(cancel: threading.Event) -> None:
             from engine import library
 
             devices = _devices()
             library.scan(
-                settings, lambda entry: found.append((entry, _estimate(entry, devices))), cancel
+                settings, lambda entry: found.append((entry, estimate(entry, devices))), cancel
             )
 
         self._scan = self.jobs.run(self, scan, self._scan_done, self._scan_failed)
@@ -164,18 +169,66 @@ class Library(QObject):
         return self.jobs.run(owner, work, then)
 
     def estimate(
-        self,
-        owner: QObject,
-        entry: Entry,
-        then: Callable[[Estimate | None], None],
-        leaving: int = 0,
+        self, owner: QObject, entry: Entry, then: Callable[[Estimate | None], None]
     ) -> None:
-        """How a file would sit on this PC now; `leaving` bytes are given back by another model."""
-        self.jobs.run(owner, lambda cancel: _estimate(entry, _devices(), leaving), then)
+        """How a file would sit on this PC now."""
+        estimate = self._estimator()
+        self.jobs.run(owner, lambda cancel: estimate(entry, _devices()), then)
+
+    def estimate_of(
+        self, entry: Entry, config: EngineConfig, devices: Sequence[Device]
+    ) -> Estimate | None:
+        """How a file would sit with other settings, at once; None where the question does not arise."""
+        return self._estimator(config)(entry, devices)
+
+    def estimate_anew(self) -> None:
+        """Estimate all files again, as after another model or other settings."""
+        estimate, entries = self._estimator(), [i.entry for i in self._items.values()]
+
+        def work(cancel: threading.Event) -> list[Found]:
+            devices = _devices()
+            return [(entry, estimate(entry, devices)) for entry in entries]
+
+        def then(found: list[Found]) -> None:
+            for entry, new in found:
+                item = self._items.get(entry.path)
+                if item is not None and item.entry == entry:
+                    self._put(entry, new)
+
+        self.jobs.run(self, work, then)
+
+    def _estimator(
+        self, config: EngineConfig | None = None
+    ) -> Callable[[Entry, Sequence[Device]], Estimate | None]:
+        """A function for any thread: settings, real loads and the loaded model as they are now."""
+        leaving = self.opener.leaving() if self.opener is not None else 0
+        config, records = config or self._settings.engine_config(), self.records
+
+        def estimate(entry: Entry, devices: Sequence[Device]) -> Estimate | None:
+            if entry.kind != "chat" or entry.footprint is None:
+                return None
+            from engine import placement
+
+            taken = records.get(entry.path, entry.size).memory
+            try:
+                return placement.estimate(entry, config, devices, leaving, taken)
+            except BadRequest:  # a device that is not there any more
+                return placement.estimate(
+                    entry, replace(config, device=devices[0].id), devices, leaving, taken
+                )
+
+        return estimate
+
+    @Slot()
+    def _on_settings(self) -> None:
+        if self._settings.value.engine != self._engine_settings:
+            self._engine_settings = self._settings.value.engine
+            self.estimate_anew()
 
     def add(self, entries: Sequence[Entry], done: Callable[[], None]) -> None:
         """List files that were checked; those outside of the known folders are remembered."""
         settings = self._settings.value
+        estimate = self._estimator()
 
         def work(cancel: threading.Event) -> tuple[list[Found], list[str]]:
             from engine.library import folders
@@ -189,7 +242,7 @@ class Library(QObject):
                     outside.append(str(entry.path))
                 else:
                     entry = replace(entry, source=home[0], root=home[1])
-                found.append((entry, _estimate(entry, devices)))
+                found.append((entry, estimate(entry, devices)))
             return found, outside
 
         def then(result: tuple[list[Found], list[str]]) -> None:
@@ -283,8 +336,8 @@ class Library(QObject):
         self._items[path] = replace(item, record=record)
         self.changed.emit(self._items[path])
 
-    def measured(self, path: Path, size: int, **figures: float) -> None:
-        """Keep figures of a real run: `decode_rate`, `prefill_rate`, `load_s`."""
+    def measured(self, path: Path, size: int, **figures: Any) -> None:
+        """Keep figures of a real run: the fields of `Record`."""
         record = self.records.update(path, size, **figures)
         if (item := self._items.get(path)) is not None and item.entry.size == size:
             self._items[path] = replace(item, record=record)
@@ -340,13 +393,3 @@ def _devices() -> tuple[Device, ...]:
     from engine.devices import devices
 
     return devices()
-
-
-def _estimate(entry: Entry, devices: tuple[Device, ...], leaving: int = 0) -> Estimate | None:
-    """Whether a chat model fits; None where the question does not arise."""
-    if entry.kind != "chat" or entry.footprint is None:
-        return None
-    from engine.config import EngineConfig
-    from engine.placement import estimate
-
-    return estimate(entry, EngineConfig(), devices, leaving)

@@ -5,16 +5,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.models.opener import Opener
 from app.models.task import Task
-from app.models.words import memory_parts
+from app.models.words import memory_parts, translate
 from app.page import Services
 from app.report import ErrorReport
 from app.theme import theme
-from app.widgets import ErrorCard, MemoryBar, MemoryKeys, ProgressLine, button, done_of, gigabytes
+from app.widgets import (
+    EndNote,
+    ErrorCard,
+    MemoryBar,
+    MemoryKeys,
+    ProgressLine,
+    button,
+    done_of,
+    gigabytes,
+    label,
+)
 from engine.types import LoadProgress
 
 if TYPE_CHECKING:
@@ -213,6 +223,14 @@ def _bar_of(estimate: Estimate) -> QWidget:
     column = QVBoxLayout(part)
     column.setContentsMargins(24, 0, 24, 16)
     column.setSpacing(theme().space(2))
-    column.addWidget(MemoryBar(parts, capacity=estimate.device.memory_total))
+    end, need = estimate.device.memory_total, sum(p.bytes for p in parts)
+    if need > end:
+        text = translate("models", "memory ends here, {size}").format(size=gigabytes(end))
+        column.addWidget(EndNote(text, end / need))
+    column.addWidget(MemoryBar(parts, capacity=end))
     column.addWidget(MemoryKeys(parts, columns=3))
+    over = estimate.total - estimate.available
+    if over > 0:
+        text = translate("models", "{size} over").format(size=gigabytes(over))
+        column.addWidget(label(text, "bad"), 0, Qt.AlignmentFlag.AlignRight)
     return part

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from app.controller import EngineController
+from engine.placement import Taken
 from engine.types import Metrics, ModelInfo
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _LEAST_PREFILL = 64
 
 
 class Measuring(QObject):
-    """Listens to the controller and notes decode rate, prefill rate and load time of each model."""
+    """Listens to the controller and notes speed, load time and memory of each model."""
 
     def __init__(self, controller: EngineController, library: Library) -> None:
         super().__init__(library)
@@ -29,6 +30,7 @@ class Measuring(QObject):
         self._library = library
         self._loading: Path | None = None
         self._load_began = 0.0
+        self._fresh = False
         self._start: Metrics | None = None
         self._decode: list[float] = []
         self._prefill: list[float] = []
@@ -61,15 +63,28 @@ class Measuring(QObject):
             seconds = time.monotonic() - self._load_began
             self._library.measured(model.path, model.file_bytes, load_s=seconds)
         self._loading = None
+        self._fresh = True
 
     @Slot(object)
     def _on_metrics(self, metrics: Metrics) -> None:
+        if self._fresh:
+            self._fresh = False
+            self._keep_memory(metrics)
         if self._start is None:
             return
         if metrics.decode_rate > 0:
             self._decode.append(metrics.decode_rate)
         if metrics.prefill_rate > 0:
             self._prefill.append(metrics.prefill_rate)
+
+    def _keep_memory(self, metrics: Metrics) -> None:
+        """Note what a model that was just loaded holds; what there is room for is another matter now."""
+        model = self._controller.model
+        if model is not None:
+            taken = Taken.of(self._controller.config, metrics.pages_total, metrics.memory)
+            if taken is not None:
+                self._library.measured(model.path, model.file_bytes, memory=taken)
+        self._library.estimate_anew()
 
     def _watch_load(self) -> None:
         if self._controller.loading != self._loading:

@@ -15,17 +15,15 @@ from app.models.measuring import Measuring
 from app.models.task import OnProgress, Task, Work
 from app.models.words import translate
 from app.page import Services
-from app.report import ErrorReport, report_of
+from app.report import ErrorReport, Way, report_of
 from app.widgets import gigabytes
 from engine.config import EngineConfig
 from engine.types import ModelInfo
 
 if TYPE_CHECKING:
-    from app.models.library import Library
+    from app.models.library import Item, Library
     from engine.library import Entry
     from engine.placement import Estimate
-
-_LEAST_CONTEXT = 512
 
 
 class Opener(QObject):
@@ -77,9 +75,9 @@ class Opener(QObject):
             if estimate is None or estimate.verdict != "too large":
                 self.load(path)
             else:
-                self._refuse(entry, estimate)
+                self._refuse(item, estimate)
 
-        self._library.estimate(self, entry, decide, leaving=self._leaving())
+        self._library.estimate(self, entry, decide)
 
     def load(self, path: Path, config: EngineConfig | None = None) -> None:
         """Load without asking."""
@@ -144,12 +142,13 @@ class Opener(QObject):
         title = translate("models", "Not done: {what}").format(what=name)
         self.failed.emit(report_of(error, title))
 
-    def _leaving(self) -> int:
+    def leaving(self) -> int:
         """Bytes that the loaded model gives back before another one comes."""
         memory = self._services.controller.metrics.memory
         return sum(p.bytes for p in memory if p.kind in ("model", "draft", "kv", "work"))
 
-    def _refuse(self, entry: Entry, estimate: Estimate) -> None:
+    def _refuse(self, item: Item, estimate: Estimate) -> None:
+        entry = item.entry
         title = translate("models", "{name} does not fit with {n} tokens of context").format(
             name=entry.name, n=f"{estimate.context:,}"
         )
@@ -163,28 +162,17 @@ class Opener(QObject):
         )
         details = f"{entry.path}\n{estimate.explanation}"
         self.failed_estimate = estimate
-        self.failed.emit(
-            ErrorReport(title, self._and_still(why), self._ways_out(entry, estimate), details)
-        )
-
-    def _ways_out(
-        self, entry: Entry, estimate: Estimate
-    ) -> tuple[tuple[str, Callable[[], None]], ...]:
-        """A context that fits, if there is one, and loading all the same where the engine allows it."""
-        from engine.placement import estimate as estimate_of
-
-        ways: list[tuple[str, Callable[[], None]]] = []
-        half = estimate.context // 2
-        contexts = [half >> i for i in range(8) if half >> i >= _LEAST_CONTEXT]
-        for config in (EngineConfig(max_ctx=context) for context in contexts):
-            smaller = estimate_of(entry, config, (estimate.device,), self._leaving())
-            if smaller.verdict != "too large":
-                text = translate("models", "Load with {n} tokens").format(n=f"{config.max_ctx:,}")
-                ways.append((text, partial(self.load, entry.path, config)))
-                break
+        anyway: tuple[tuple[str, Callable[[], None]], ...] = ()
         if estimate.total <= estimate.device.memory_total:
-            ways.append((translate("models", "Load anyway"), partial(self.load, entry.path)))
-        return tuple(ways)
+            anyway = ((translate("models", "Load anyway"), partial(self.load, entry.path)),)
+        ways = self._ways_out(item, estimate)
+        self.failed.emit(ErrorReport(title, self._and_still(why), anyway, details, ways))
+
+    def _ways_out(self, item: Item, estimate: Estimate) -> tuple[Way, ...]:
+        from app.models.ways import ways_out
+
+        config = self._services.controller.usual_config()
+        return ways_out(self._library, item, estimate, config, self.load)
 
     def _and_still(self, why: str) -> str:
         model = self._services.controller.model
@@ -206,13 +194,15 @@ class Opener(QObject):
         path, self._wanted = self._wanted, None
         item = self._library.item(path) if path is not None else None
         estimate = item.estimate if item is not None else None
-        small = estimate is not None and estimate.verdict != "fits"
-        self.failed_estimate = estimate if small else None
+        if estimate is not None and estimate.verdict == "fits":
+            estimate = None
+        self.failed_estimate = estimate
         again: tuple[tuple[str, Callable[[], None]], ...] = ()
         if path is not None:
             again = ((translate("models", "Try again"), partial(self.load, path)),)
+        ways = self._ways_out(item, estimate) if item is not None and estimate is not None else ()
         self.failed.emit(
-            replace(report, why=self._and_still(report.why), fixes=report.fixes + again)
+            replace(report, why=self._and_still(report.why), fixes=report.fixes + again, ways=ways)
         )
 
 

@@ -7,19 +7,23 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from engine.placement import Taken
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One model's notes. Rates in tokens a second, `load_s` in seconds; None is not measured yet."""
+    """One model's notes. Rates in tokens a second, `load_s` in seconds, `memory` of the last load; None
+    is not measured yet."""
 
     name: str | None = None
     decode_rate: float | None = None
     prefill_rate: float | None = None
     load_s: float | None = None
+    memory: Taken | None = None
 
     @classmethod
     def from_json(cls, found: Any) -> Record:
@@ -27,8 +31,12 @@ class Record:
         if not isinstance(found, Mapping):
             return cls()
         name = found.get("name")
-        numbers = {f.name: _positive(found.get(f.name)) for f in fields(cls) if f.name != "name"}
-        return cls(name=name if isinstance(name, str) and name.strip() else None, **numbers)
+        numbers = {n: _positive(found.get(n)) for n in ("decode_rate", "prefill_rate", "load_s")}
+        return cls(
+            name=name if isinstance(name, str) and name.strip() else None,
+            memory=Taken.from_json(found.get("memory")),
+            **numbers,
+        )
 
 
 class Records:

@@ -3,7 +3,7 @@
 from app.widgets.basic import Hairline, IconButton, button, label
 from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
-from app.widgets.memorybar import MemoryBar, MemoryKeys, done_of, gigabytes
+from app.widgets.memorybar import EndNote, MemoryBar, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
 from app.widgets.switch import Switch
 from app.widgets.toast import Toast
@@ -11,6 +11,7 @@ from app.widgets.toast import Toast
 __all__ = [
     "Banner",
     "EmptyState",
+    "EndNote",
     "ErrorCard",
     "FocusRing",
     "Hairline",

@@ -9,9 +9,9 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.report import ErrorReport
+from app.report import ErrorReport, Way
 from app.theme import theme
-from app.widgets.basic import IconButton, button, label
+from app.widgets.basic import Hairline, IconButton, button, label
 
 NOTE_ICONS = {"good": "fits", "warn": "warn", "bad": "error"}
 
@@ -134,6 +134,9 @@ class ErrorCard(QFrame):
         column.setSpacing(0)
         column.addLayout(self._head())
         self._first: QWidget | None = None
+        for i, way in enumerate(report.ways):
+            column.addWidget(Hairline())
+            column.addWidget(self._way(way, best=i == 0))
         column.addWidget(self._foot())
 
     def focus_first(self) -> None:
@@ -155,6 +158,30 @@ class ErrorCard(QFrame):
         head.addLayout(words, 1)
         return head
 
+    def _way(self, way: Way, best: bool) -> QWidget:
+        """A way out: title over what it costs, need over speed, and its button."""
+        row = QWidget()
+        across = QHBoxLayout(row)
+        across.setContentsMargins(24, 12, 16, 12)
+        across.setSpacing(theme().space(4))
+        names, sizes = QVBoxLayout(), QVBoxLayout()
+        names.setSpacing(2)
+        sizes.setSpacing(2)
+        names.addWidget(label(way.title, "strong", wrap=True))
+        names.addWidget(label(way.note, "small", wrap=True))
+        for text, kind in ((way.need, "good"), (way.speed, "small")):
+            if text:
+                shown = label(text, kind)  # type: ignore[arg-type]
+                sizes.addWidget(shown, 0, Qt.AlignmentFlag.AlignRight)
+        take = button(self.tr("Apply and load"), way.take, kind="main" if best else "plain")
+        take.setAccessibleName(f"{take.text()}: {way.title}")
+        take.setAccessibleDescription(". ".join(t for t in (way.note, way.need, way.speed) if t))
+        self._first = self._first or take
+        across.addLayout(names, 1)
+        across.addLayout(sizes)
+        across.addWidget(take)
+        return row
+
     def _foot(self) -> QFrame:
         foot = QFrame()
         foot.setProperty("kind", "foot")
@@ -162,7 +189,8 @@ class ErrorCard(QFrame):
         row.setContentsMargins(24, 12, 16, 12)
         row.setSpacing(theme().space(2))
         for i, (text, action) in enumerate(self._report.fixes):
-            fix = button(text, action, kind="plain" if i else "main")
+            best = i == 0 and not self._report.ways
+            fix = button(text, action, kind="main" if best else "plain")
             self._first = self._first or fix
             row.addWidget(fix)
         row.addStretch(1)

@@ -164,6 +164,29 @@ class MemoryBar(QWidget):
         painter.drawText(inside, flags, number)
 
 
+class EndNote(QWidget):
+    """Words above a memory bar that run up to the line at the device's end, `share` of the width."""
+
+    def __init__(self, text: str, share: float, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = text
+        self._share = share
+        self.setAccessibleName(text)
+        self.setFixedHeight(theme().size("controlCompact") * 3 // 4)
+        theme().changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setFont(theme().font("small"))
+        painter.setPen(theme().color("state.bad"))
+        width = painter.fontMetrics().horizontalAdvance(self._text)
+        left = min(max(round(self.width() * self._share) - width - 6, 0), self.width() - width)
+        rect = QRectF(left, 0, width + 1, self.height())
+        painter.drawText(
+            rect, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self._text
+        )
+
+
 class _Key(QWidget):
     """A 10-px square in a block's fill."""
 

@@ -435,6 +435,14 @@
         <translation>이 PC에서, 토큰 {n}개</translation>
     </message>
     <message>
+        <source>as the last load measured</source>
+        <translation>마지막 로드에서 측정한 값</translation>
+    </message>
+    <message>
+        <source>estimated</source>
+        <translation>추정값</translation>
+    </message>
+    <message>
         <source>no measurement yet</source>
         <translation>아직 측정하지 않음</translation>
     </message>
@@ -637,6 +645,10 @@
 </context>
 <context>
     <name>ErrorCard</name>
+    <message>
+        <source>Apply and load</source>
+        <translation>적용하고 로드</translation>
+    </message>
     <message>
         <source>Copy diagnostics</source>
         <translation>진단 정보 복사</translation>
@@ -1977,10 +1989,6 @@
         <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다. {over}이(가) 모자랍니다.</translation>
     </message>
     <message>
-        <source>Load with {n} tokens</source>
-        <translation>토큰 {n}개로 불러오기</translation>
-    </message>
-    <message>
         <source>Load anyway</source>
         <translation>그래도 불러오기</translation>
     </message>
@@ -2131,6 +2139,50 @@
     <message>
         <source>Elsewhere</source>
         <translation>다른 위치</translation>
+    </message>
+    <message>
+        <source>memory ends here, {size}</source>
+        <translation>메모리 끝, {size}</translation>
+    </message>
+    <message>
+        <source>{size} over</source>
+        <translation>{size} 초과</translation>
+    </message>
+    <message>
+        <source>A smaller model on this PC, {n} tokens of context</source>
+        <translation>이 PC에 있는 더 작은 모델, 컨텍스트 {n}토큰</translation>
+    </message>
+    <message>
+        <source>Compute in 8 bits</source>
+        <translation>8비트로 계산</translation>
+    </message>
+    <message>
+        <source>Precision fast: smaller and quicker, answers hardly differ</source>
+        <translation>정밀도 &apos;빠르게&apos;: 더 작고 빠르며 답변은 거의 같습니다</translation>
+    </message>
+    <message>
+        <source>One request at a time</source>
+        <translation>한 번에 요청 하나</translation>
+    </message>
+    <message>
+        <source>Others wait; the context stays at {n} tokens</source>
+        <translation>다른 요청은 기다리고 컨텍스트는 {n}토큰 그대로입니다</translation>
+    </message>
+    <message>
+        <source>Context {n}</source>
+        <translation>컨텍스트 {n}</translation>
+    </message>
+    <message>
+        <source>Instead of {n} tokens</source>
+        <translation>{n}토큰 대신</translation>
+    </message>
+    <message>
+        <source>needs {size}</source>
+        <translation>{size} 필요</translation>
+    </message>
+    <message>
+        <source>{n} tok/s, measured</source>
+        <translation>{n} tok/s, 측정됨</translation>
     </message>
 </context>
 </TS>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -20,11 +20,13 @@ from engine.placement import (
     PAGE_TOKENS,
     Estimate,
     Footprint,
+    Taken,
     estimate,
     resolve,
     size_text,
 )
 from engine.quants import TYPES, by_name
+from engine.types import MemoryPart
 from tests.engine.gguf_writer import ARRAY, I32, STRING, U32, gguf, model, pair, tensor
 
 GIB = 1 << 30
@@ -273,6 +275,48 @@ def test_the_estimate_is_what_the_processor_really_holds(
     assert bytes_of(found, "kv") == held["kv"]
     assert bytes_of(found, "model") == pytest.approx(held["model"], rel=0.01)
     assert held["work"] / 2 < bytes_of(found, "work") < held["work"] * 2
+
+
+def test_a_real_load_corrects_the_sums() -> None:
+    config, device = EngineConfig(max_ctx=8192), cpu()
+    guess = estimate(entry(eight_billion()), config, [device])
+    pages = bytes_of(guess, "kv") // eight_billion().page(config)
+    parts = (
+        MemoryPart("other", "", 1), MemoryPart("model", "", 5 * GIB),
+        MemoryPart("kv", "", pages * 9_000_000), MemoryPart("work", "", 300 << 20),
+    )  # fmt: skip
+    taken = Taken.of(config, pages, parts)
+    assert taken is not None and Taken.from_json(asdict(taken)) == taken
+    found = estimate(entry(eight_billion()), config, [device], taken=taken)
+    assert found.measured and not guess.measured
+    assert bytes_of(found, "model") == 5 * GIB and bytes_of(found, "work") == 300 << 20
+    assert bytes_of(found, "kv") == pages * 9_000_000
+    assert sum(p.bytes for p in found.parts) == device.memory_total
+    half = estimate(entry(eight_billion()), replace(config, max_ctx=4096), [device], taken=taken)
+    assert bytes_of(half, "kv") == bytes_of(found, "kv") // 2
+    one = replace(config, max_concurrency=1, prefill_chunk=64)
+    assert (
+        bytes_of(estimate(entry(eight_billion()), one, [device], taken=taken), "work") < 300 << 20
+    )
+    exact = replace(config, precision=Precision.EXACT)
+    assert not estimate(entry(eight_billion()), exact, [device], taken=taken).measured
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"model": 0}, {"work": "5"}, {"page": 1.5}, {"precision": "odd"}, {"precision": []}, {"device": 1},
+     {"more": 1}, {"model": True}],
+)  # fmt: skip
+def test_an_unsound_record_of_a_load_counts_as_none(change: dict[str, object]) -> None:
+    sound = asdict(Taken("cpu", "fast", 4, 512, 5, 6, 7))
+    assert Taken.from_json(sound) is not None
+    assert Taken.from_json(sound | change) is None
+    assert Taken.from_json(None) is None and Taken.from_json({}) is None
+
+
+def test_without_figures_nothing_was_taken() -> None:
+    assert Taken.of(EngineConfig(), 0, ()) is None
+    assert Taken.of(EngineConfig(), 5, (MemoryPart("model", "", 5),)) is None
 
 
 @pytest.mark.parametrize("name", [t.name for t in TYPES.values() if t.can_dequantize])

@@ -10,8 +10,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.models.library import Group, Library
+from app.models.opener import opener_of
 from app.page import Services
 from engine import library as engine_library
+from engine.config import EngineConfig
 from engine.copies import Binned
 from tests.app.models.conftest import PROJECTOR, SOUND, put, scanned
 from tests.engine.gguf_writer import model
@@ -88,6 +90,37 @@ def test_a_cancelled_scan_keeps_what_it_found(qtbot: QtBot, library: Library, tr
     assert not library.scanning
     qtbot.wait(50)
     assert len(library.items) == 5
+
+
+def test_estimates_follow_the_settings_and_the_loaded_model(
+    qtbot: QtBot, library: Library, services: Services, tree: Path
+) -> None:
+    scanned(qtbot, library)
+    path = tree / "Alpha-7B-Q4_K_M.gguf"
+
+    def context() -> int:
+        found = library.item(path)
+        assert found is not None and found.estimate is not None
+        return found.estimate.context
+
+    assert context() != 640
+    services.settings.keep_engine_config(EngineConfig(max_ctx=640))
+    qtbot.waitUntil(lambda: context() == 640)
+    before = library.item(path).estimate.available  # type: ignore[union-attr]
+    opener = opener_of(services)
+    opener.leaving = lambda: 1 << 30  # type: ignore[method-assign]
+    library.estimate_anew()
+    qtbot.waitUntil(
+        lambda: library.item(path).estimate.available == before + (1 << 30)  # type: ignore[union-attr]
+    )
+
+
+def test_a_device_that_is_gone_leaves_estimates(
+    qtbot: QtBot, library: Library, services: Services, tree: Path
+) -> None:
+    services.settings.keep_engine_config(EngineConfig(device="cuda:7"))
+    scanned(qtbot, library)
+    assert all(i.estimate is not None for i in library.chat_models())
 
 
 def test_a_scan_that_fails_ends(qtbot: QtBot, library: Library, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -57,6 +57,13 @@ def test_from_a_click_to_figures(
     assert item is not None and item.record.load_s is not None
     assert item.record.decode_rate is None, "nothing was written yet"
 
+    taken = item.record.memory
+    held = {p.kind: p.bytes for p in controller.metrics.memory}
+    assert taken is not None and taken.model == held["model"] and taken.work == held["work"]
+    qtbot.waitUntil(lambda: library.item(tiny).estimate.measured)  # type: ignore[union-attr]
+    parts = {p.kind: p.bytes for p in library.item(tiny).estimate.parts}  # type: ignore[union-attr]
+    assert (parts["model"], parts["work"]) == (held["model"], held["work"])
+
     usage = run(qtbot, controller, 120, 40).usage
     record = library.item(tiny).record  # type: ignore[union-attr]
     assert record.decode_rate is not None and record.prefill_rate is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.models.records import Record, Records
+from engine.placement import Taken
 
 MODEL = Path("/models/a.gguf")
 
@@ -18,6 +19,17 @@ def test_figures_are_kept_by_file_and_size(tmp_path: Path) -> None:
     again = Records(file)
     assert again.get(MODEL, 10) == Record(decode_rate=61.5, load_s=2.0)
     assert again.get(MODEL, 11) == Record(), "another file under the same name was not measured"
+
+
+def test_the_memory_of_a_load_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "models.json"
+    taken = Taken("cpu", "fast", 4, 512, 5_000_000_000, 9_000_000, 300_000_000)
+    Records(file).update(MODEL, 10, memory=taken)
+    assert Records(file).get(MODEL, 10) == Record(memory=taken)
+    damaged = json.loads(file.read_text("utf-8"))
+    damaged[f"10|{MODEL}"]["memory"]["page"] = -1
+    file.write_text(json.dumps(damaged))
+    assert Records(file).get(MODEL, 10) == Record()
 
 
 def test_one_figure_does_not_take_another_away(tmp_path: Path) -> None:
