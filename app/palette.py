@@ -164,6 +164,7 @@ class KeyMap(QDialog):
             (self.tr("Send the message"), self.tr("Enter")),
             (self.tr("New line in the message"), self.tr("Shift+Enter")),
             (self.tr("Next part of the window"), "F6"),
+            (self.tr("Select text in the message that has the keyboard"), self.tr("Shift+arrows")),
         ]
         body = QWidget()
         body.setProperty("scroll", True)

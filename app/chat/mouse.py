@@ -1,21 +1,23 @@
-"""Selecting text with the mouse, opening links, and copying."""
+"""Selecting text with the mouse and the keys, opening links, and copying."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, QUrl, Slot
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt, QTimer, QUrl, Slot
 from PySide6.QtGui import (
     QClipboard,
     QContextMenuEvent,
     QDesktopServices,
     QGuiApplication,
+    QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QShortcut,
 )
 from PySide6.QtWidgets import QMenu, QToolTip
 
+from app.chat import caret
 from app.chat.laid import END, Place
 from app.chat.row import MessageRow
 from app.chat.selection import Spot
@@ -28,7 +30,7 @@ SCROLL_STEP = 24
 
 
 class Pointer(QObject):
-    """Turns mouse events of the list's rows into a selection and clicks on links."""
+    """Turns events of the list's rows into a selection and clicks on links."""
 
     def __init__(self, view: MessageView) -> None:
         super().__init__(view)
@@ -78,6 +80,37 @@ class Pointer(QObject):
             selection.anchor, selection.head = Spot(row, 0, Place()), Spot(row, 9, END)
             self._repaint()
 
+    def _extend(self, row: MessageRow, event: QKeyEvent) -> bool:
+        """Shift with an arrow, Home or End moves the selection's end inside a message."""
+        keyboard = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        far = keyboard == Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier
+        plain = keyboard == Qt.KeyboardModifier.ShiftModifier
+        if event.key() not in caret.KEYS or not (far or plain) or row.entry is None:
+            return False
+        selection, index = self._view.selection, self._view.selection.rows[row.entry.message.id]
+        self._view.entry_at(index)
+        texts, head = row.texts(), selection.head
+        if head is None or head.row != index or selection.anchor is None:
+            start = next(i for i, (laid, _) in enumerate(texts) if laid is row.entry.main)
+            main = texts[start][0]
+            place = caret.last(main) if caret.goes_back(event.key()) else caret.first(main)
+            head = selection.anchor = Spot(index, start, place)
+        laid, rect = texts[min(head.text, len(texts) - 1)]
+        place = caret.moved(laid, head.place, event.key(), far)
+        selection.head = head._replace(place=place)
+        self._show_place(row, caret.rect_of(laid, place).translated(rect.topLeft()))
+        self._repaint()
+        return True
+
+    def _show_place(self, row: MessageRow, rect: QRectF) -> None:
+        """Scroll as far as the moved end needs to be seen."""
+        bar, room = self._view.verticalScrollBar(), self._view.viewport().height()
+        top, bottom = row.y() + rect.top() - SCROLL_STEP, row.y() + rect.bottom() + SCROLL_STEP
+        if top < 0:
+            bar.setValue(bar.value() + round(top))
+        elif bottom > room:
+            bar.setValue(bar.value() + round(bottom - room))
+
     def text(self) -> str:
         """The selected text."""
         ends = self._view.selection.ends
@@ -104,6 +137,8 @@ class Pointer(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         kind = event.type()
+        if kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            return isinstance(watched, MessageRow) and self._extend(watched, event)
         if kind == QEvent.Type.MouseButtonPress and isinstance(event, QMouseEvent):
             return self._press(watched, event)
         if kind == QEvent.Type.MouseButtonDblClick and isinstance(event, QMouseEvent):

@@ -869,6 +869,14 @@
         <translation>창의 다음 영역</translation>
     </message>
     <message>
+        <source>Select text in the message that has the keyboard</source>
+        <translation>키보드가 있는 메시지에서 텍스트 선택</translation>
+    </message>
+    <message>
+        <source>Shift+arrows</source>
+        <translation>Shift+화살표</translation>
+    </message>
+    <message>
         <source>Close</source>
         <translation>닫기</translation>
     </message>

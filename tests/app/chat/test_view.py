@@ -184,6 +184,62 @@ def test_mouse_selects_over_messages_and_copies(qtbot: QtBot, view: MessageView)
     view.grab()
 
 
+def press(qtbot: QtBot, row: MessageRow, keys: str) -> None:
+    for key in keys.split():
+        held = Qt.KeyboardModifier.ShiftModifier
+        if key.startswith("Ctrl+"):
+            held, key = held | Qt.KeyboardModifier.ControlModifier, key[5:]
+        qtbot.keyClick(row, getattr(Qt.Key, f"Key_{key}"), held)
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("Right Right Right", "one"),
+        ("Ctrl+Right Ctrl+Right", "one two "),
+        ("End", "one two three"),
+        ("Ctrl+End", "one two three\n\nfour\n\nfive = 5\nsix = 6"),
+        ("Down", "one two three\n\n"),
+        ("Down Down Down Ctrl+Right", "one two three\n\nfour\n\nfive = 5\nsix "),
+        ("Left Left", " 6"),
+        ("Up", "5\nsix = 6"),
+        ("Right Left Left", ""),
+        ("End Home", ""),
+    ],
+)  # fmt: skip
+def test_keys_select_inside_a_message(
+    qtbot: QtBot, view: MessageView, keys: str, text: str
+) -> None:
+    chat = Chat(ChatInfo())
+    said = "one two three\n\nfour\n\n```python\nfive = 5\nsix = 6\n```"
+    chat.add(Message(chat.info.id, None, Role.ASSISTANT, said))
+    view.set_messages(chat.path())
+    quiet(qtbot, view)
+    ((_, row),) = view.rows()
+    row.setFocus()
+    press(qtbot, row, keys)
+    assert view.pointer.text() == text
+    view.pointer.copy()
+    assert QGuiApplication.clipboard().text() == (text or said), "with nothing selected, all of it"
+
+
+def test_a_selection_by_keys_stays_in_view(qtbot: QtBot, view: MessageView) -> None:
+    chat = Chat(ChatInfo())
+    chat.add(Message(chat.info.id, None, Role.ASSISTANT, "line\n\n" * 80))
+    view.set_messages(chat.path())
+    quiet(qtbot, view)
+    bar = view.verticalScrollBar()
+    bar.setValue(0)
+    ((_, row),) = view.rows()
+    row.setFocus()
+    press(qtbot, row, "Down " * 40)
+    assert 0 < bar.value() < bar.maximum()
+    press(qtbot, row, "Ctrl+End")
+    assert bar.value() > bar.maximum() - 100
+    press(qtbot, row, "Ctrl+Home")
+    assert bar.value() < 100
+
+
 def test_double_click_selects_a_word(qtbot: QtBot, view: MessageView) -> None:
     chat = Chat(ChatInfo())
     chat.add(Message(chat.info.id, None, Role.ASSISTANT, "one two three"))
