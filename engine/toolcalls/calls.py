@@ -1,0 +1,125 @@
+"""The calls of one answer, and how the values of their arguments are written."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from engine.pieces import Piece, ToolCallArguments, ToolCallEnd, ToolCallStart
+from engine.reader import Reader
+
+Write = Callable[[str], None]
+
+
+def new_call_id() -> str:
+    """A fresh id for a call, as OpenAI's API spells them."""
+    return f"call_{secrets.token_hex(12)}"
+
+
+def declared(tools: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The JSON schema of each tool's arguments by name; tools may be wrapped as OpenAI's API does."""
+    known = {}
+    for tool in tools:
+        inner = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+        if isinstance(inner, Mapping) and isinstance(name := inner.get("name"), str) and name:
+            schema = inner.get("parameters", inner.get("input_schema"))
+            known[name] = schema if isinstance(schema, Mapping) else {}
+    return known
+
+
+class Calls:
+    """Puts down the calls that are read; the text before a call that has begun is forgotten."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        say: Callable[[Piece], None],
+        tools: Iterable[Mapping[str, Any]],
+        new_id: Callable[[], str],
+    ) -> None:
+        self.reader = reader
+        self.known = declared(tools)
+        self.n = 0
+        self._say = say
+        self._new_id = new_id
+
+    def begin(self, name: str) -> None:
+        """A call of a declared tool begins; from here on nothing is taken back."""
+        self._say(ToolCallStart(self.n, self._new_id(), name))
+        self.n += 1
+        self.reader.keep = None
+
+    def write(self, fragment: str) -> None:
+        """More of the arguments' JSON."""
+        if fragment:
+            self._say(ToolCallArguments(self.n - 1, fragment))
+
+    def end(self, complete: bool = True) -> None:
+        """The call that began last is over."""
+        self._say(ToolCallEnd(self.n - 1, complete))
+
+    def schema(self, name: str, key: str) -> Mapping[str, Any]:
+        """What a tool says of one of its arguments."""
+        properties = self.known[name].get("properties")
+        found = properties.get(key) if isinstance(properties, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
+
+
+class Members:
+    """An object's members written one after the other."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._empty = True
+
+    def key(self, name: str) -> None:
+        """Begin the next member."""
+        self._write(("{" if self._empty else ", ") + json.dumps(name, ensure_ascii=False) + ": ")
+        self._empty = False
+
+    def close(self) -> None:
+        """No more will come."""
+        self._write("{}" if self._empty else "}")
+
+
+def inside_string(text: str) -> str:
+    """`text` as it is written between the quotes of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def types_of(schema: Mapping[str, Any]) -> list[str]:
+    """The JSON types that a schema names, in order; none where it does not say."""
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if isinstance(kind, list):
+        return [k for k in kind if isinstance(k, str)]
+    for key in ("anyOf", "oneOf"):
+        options = schema.get(key)
+        if isinstance(options, list):
+            found = [t for o in options if isinstance(o, Mapping) for t in types_of(o)]
+            return list(dict.fromkeys(found))
+    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(values, list) and values and all(isinstance(v, str) for v in values):
+        return ["string"]
+    return []
+
+
+def typed(text: str, types: list[str]) -> str:
+    """The JSON text of a value that a model wrote without quotes, by the first type that is not null."""
+    plain = text.strip()
+    if plain in ("null", "None") and (not types or "null" in types):
+        return "null"
+    first = next((t for t in types if t != "null"), None)
+    if first != "string":
+        if plain in ("True", "False"):
+            return plain.lower()
+        try:
+            value = json.loads(plain)
+        except (ValueError, RecursionError):
+            value = text
+        if first is not None or not isinstance(value, str):
+            return plain if value is not text else json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False)
