@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QTextLayout, QTextLine
 
@@ -106,5 +108,5 @@ def _line(run: Run, place: Place) -> QTextLine | None:
 
 
 def _x(line: QTextLine, at: int) -> float:
-    found = line.cursorToX(at)  # With the position that was used, where it was moved.
+    found: Any = line.cursorToX(at)  # With the position that was used, where it was moved.
     return float(found[0] if isinstance(found, tuple) else found)
