@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any
 
 from engine.pieces import (
     Content,
+    Part,
     Piece,
     Reasoning,
     ToolCallArguments,
@@ -33,14 +33,6 @@ __all__ = [
 ]
 
 _ANYWHERE = {marks.open: marks for marks in MARKS if marks.anywhere}
-
-
-class Part(StrEnum):
-    """Where in an answer its last text belongs."""
-
-    REASONING = "reasoning"
-    CONTENT = "content"
-    TOOL_CALL = "tool_call"
 
 
 class OutputParser:

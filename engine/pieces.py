@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """Where in an answer its last text belongs."""
+
+    REASONING = "reasoning"
+    CONTENT = "content"
+    TOOL_CALL = "tool_call"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,20 @@ MARKS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How much a request lets the model think; None leaves it to the model and its card.
+
+    `effort` is one of `EFFORTS`; `budget` and `reply_budget` are tokens for thinking and for the answer
+    behind it. Any of the three makes the engine end thinking in time.
+    """
+
+    enabled: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+    reply_budget: int | None = None
+
+
 class Parts(NamedTuple):
     """An answer in two parts; `open` while the thinking has not ended; `at` is where the answer starts."""
 

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import SamplingParams
+from engine.pieces import Part, Piece
+from engine.reasoning import Thinking
 
 
 class FinishReason(StrEnum):
@@ -26,11 +28,35 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether tools may be called (`mode` auto), must be (required) or must not be (none).
+
+    `names` are the only ones that may be called, None for all.
+    """
+
+    mode: str = "auto"
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What an answer must look like: `kind` is json_object, json_schema, regex or lark.
+
+    `source` is the JSON schema as a mapping, the regular expression, or the Lark grammar.
+    """
+
+    kind: str
+    source: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One thing to generate: exactly one of `messages`, `text` and `ids` is given.
 
     `messages` are chat messages ({"role", "content", ...}) rendered by the model's template; `text` is
-    encoded as it stands, without markers turned into control tokens; `ids` are token ids.
+    encoded as it stands, without markers turned into control tokens; `ids` are token ids. `tools` and what
+    follows from them, and `thinking`, are for messages only. `logprobs` is how many alternatives are wanted
+    for each token, None for no log-probabilities at all.
     """
 
     messages: Seq[Mapping[str, Any]] | None = None
@@ -39,6 +65,11 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     tools: Seq[Mapping[str, Any]] | None = None
     template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    thinking: Thinking = Thinking()
+    format: Format | None = None
+    logprobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +79,7 @@ class Usage:
     prompt_tokens: int = 0
     reused_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
     first_token_s: float | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -97,24 +129,49 @@ class PrefillProgress(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token's log-probability before temperature, penalties and filters, as OpenAI's API tells it.
+
+    `data` are the bytes that it gives to the text, `top` the likeliest tokens at its place, and `part` what
+    it is part of.
+    """
+
+    token: int
+    data: bytes
+    logprob: float
+    top: tuple[TokenLogprob, ...] = ()
+    part: Part = Part.CONTENT
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta(Event):
-    """New text (never half a character; may be empty) and the tokens that were accepted for it."""
+    """New text (never half a character; may be empty) and the tokens that were accepted for it.
+
+    `text` is as the model wrote it, marks of reasoning and calls included, and `pieces` what it means.
+    `logprobs` are of the tokens whose text is now shown: those of text that a stop string takes away do not
+    come.
+    """
 
     text: str
     tokens: tuple[int, ...]
+    pieces: tuple[Piece, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
     """The last event of a request that did not fail; `stop` is the stop string that ended it.
 
-    `context_full` tells of a length that it was the context's end and not the answer length asked for.
+    `context_full` tells of a length that it was the context's end and not the answer length asked for, and
+    `loop` that the model only repeated itself. `thinking_cut`: its budget ended the thinking.
     """
 
     reason: FinishReason
     usage: Usage
     stop: str | None = None
     context_full: bool = False
+    loop: bool = False
+    thinking_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
