@@ -165,7 +165,7 @@ def diagnostics(extra: str = "") -> str:
     """What a bug report needs: versions, system, `extra` and the log's end; no text of any chat."""
     import psutil
 
-    from engine.cli import version
+    from engine.version import version
 
     lines = [
         f"Lucebox {version()}, Python {platform.python_version()}, PySide6 {PySide6.__version__},"

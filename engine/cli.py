@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
-import importlib.metadata
 import logging
 import logging.handlers
 import os
@@ -25,6 +24,7 @@ from engine.errors import (
     OutOfMemory,
     UnsupportedModel,
 )
+from engine.version import version
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -181,24 +181,6 @@ def exit_code(error: EngineError) -> int:
     if isinstance(error, OutOfMemory):
         return EXIT_MEMORY
     return EXIT_USAGE if isinstance(error, BadRequest) else EXIT_FAILED
-
-
-def version() -> str:
-    """The installed version; a checkout that is used in place says so."""
-    try:
-        return importlib.metadata.version("lucebox")
-    except importlib.metadata.PackageNotFoundError:
-        return f"{_checkout_version()} (checkout)"
-
-
-def _checkout_version() -> str:
-    import tomllib
-
-    file = Path(__file__).resolve().parent.parent / "pyproject.toml"
-    try:
-        return str(tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"])
-    except (OSError, ValueError, KeyError):
-        return "unknown"
 
 
 def opens_the_window(arguments: Sequence[str], commands: Sequence[str]) -> bool:

@@ -255,6 +255,61 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How the local API is offered."""
+
+    host: str = setting(
+        "127.0.0.1", "Address", "Where to listen; any address but this PC's own needs the API key.",
+        flag="--host",
+    )  # fmt: skip
+    port: int = setting(
+        8080, "Port", "0 takes a free one.", low=0, high=65535, step=1, flag="--port"
+    )
+    require_key: bool = setting(
+        False, "Require the API key", "Also of programs on this PC.", flag="--require-key"
+    )
+    allowed_origins: list[str] = setting(
+        [], "Web pages", "Origins whose pages may use the API, such as http://localhost:5173.",
+        flag="--cors",
+    )  # fmt: skip
+    allowed_hosts: list[str] = setting(
+        [], "Host names", "Names, beside this PC's own, under which clients reach it.",
+        flag="--allow-host",
+    )  # fmt: skip
+    body_limit: int = setting(
+        64, "Largest request", "Larger ones are refused.",
+        unit="MiB", low=1, high=1024, step=16, flag="--body-limit",
+    )  # fmt: skip
+    max_tokens: int | None = setting(
+        None, "Answer limit", "Most tokens of any answer; by default up to the context.",
+        unit="tokens", low=1, high=16_777_216, step=64, flag="--max-tokens",
+    )  # fmt: skip
+    thinking: str = setting(
+        "off", "Thinking", "Whether models think where a request does not say; model leaves it to them.",
+        choices=("off", "on", "model"), flag="--thinking",
+    )  # fmt: skip
+    load_balancing: bool = setting(
+        False, "Share the load", "Any model answers: the first one that is free, in their order.",
+        flag="--load-balancing",
+    )  # fmt: skip
+    unknown_model: str = setting(
+        "auto", "Unknown model names",
+        "primary answers with the first model, refuse with an error; auto refuses where there are several.",
+        choices=("auto", "primary", "refuse"), flag="--unknown-model",
+    )  # fmt: skip
+    routing_queue_limit: int = setting(
+        32, "Queue", "Requests that may wait for a busy model; more are told to come again later.",
+        low=0, high=100_000, step=8, flag="--routing-queue-limit",
+    )  # fmt: skip
+    log_prompts: bool = setting(
+        False, "Log prompts", "Write prompts and answers to the log file.", flag="--log-prompts"
+    )
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, slots=True)
 class AppSettings:
     """What the application and the command line remember between starts."""
 

@@ -161,6 +161,12 @@ class Engine:
         model = self._model
         return model.template if model else None
 
+    @property
+    def config(self) -> EngineConfig:
+        """How the loaded model runs."""
+        model = self._model
+        return model.config if model else EngineConfig()
+
     def start(self) -> None:
         """Run `serve` in a thread of its own."""
         thread = threading.Thread(target=self.serve, name="engine", daemon=True)

@@ -1,0 +1,80 @@
+"""From the engine's thread to the API's loop: events of a turn, in order, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from engine.types import Event, OnEvent, PrefillProgress, TextDelta
+
+MOST_BYTES = 1 << 20
+_EVENT_BYTES = 64
+
+Item = tuple[int, Event]
+
+
+class Channel:
+    """Events of several requests for one reader, which may be slow: the engine never waits for it.
+
+    More than `MOST_BYTES` of text that nobody takes means that the reader is stuck; what comes then is
+    dropped and `on_full` is called, on the engine's thread.
+    """
+
+    def __init__(self, on_full: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._items: deque[Item] = deque()
+        self._ready = asyncio.Event()
+        self._told = False  # a wake is on its way: one is enough for many events
+        self._bytes = 0
+        self._on_full = on_full
+        self.full = False
+        self.closed = False
+
+    def listener(self, choice: int) -> OnEvent:
+        """What the engine calls with the events of one request."""
+
+        def listen(event: Event) -> None:
+            if self.full or self.closed or isinstance(event, PrefillProgress):
+                return
+            self._items.append((choice, event))
+            self._bytes += _size(event)
+            if self._bytes > MOST_BYTES:
+                self.full = True
+                self._on_full()
+            if not self._told:
+                self._told = True
+                self._wake()
+
+        return listen
+
+    async def take(self) -> list[Item]:
+        """All events that have come, at least one; none once the channel is full or closed."""
+        await self._ready.wait()
+        self._ready.clear()
+        # In this order: an event that finds the flag up was appended before it goes down.
+        self._told = False
+        items = []
+        while self._items:
+            items.append(self._items.popleft())
+        self._bytes -= sum(_size(event) for _, event in items)
+        if self.full or self.closed:
+            self._ready.set()
+            return []
+        return items
+
+    def close(self) -> None:
+        """Take no more, and wake the reader; called on the loop."""
+        self.closed = True
+        self._items.clear()
+        self._ready.set()
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ready.set)
+        except RuntimeError:  # the loop has ended, and with it every reader
+            self.closed = True
+
+
+def _size(event: Event) -> int:
+    return _EVENT_BYTES + (len(event.text) if isinstance(event, TextDelta) else 0)

@@ -1,0 +1,156 @@
+"""What clients are told when something is wrong, in the form that their dialect expects."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+
+from engine.api.wire import json_bytes
+from engine.errors import BadRequest, ContextOverflow, EngineError, OutOfMemory
+
+log = logging.getLogger(__name__)
+
+RETRY_AFTER_S = 2
+
+_ANTHROPIC = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+class ApiError(Exception):
+    """A refusal with its HTTP status; `code` and `param` are OpenAI's machine-readable parts."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
+        anthropic: str | None = None,
+    ) -> None:
+        """`retry_after` in seconds; `anthropic` is the message where that dialect words it otherwise."""
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+        self.retry_after = retry_after
+        self.anthropic = anthropic or message
+
+
+class ClientLeft(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def refused(name: str, why: str) -> ApiError:
+    """The refusal of one field by its name."""
+    return ApiError(400, f"{name}: {why}", "unsupported_parameter", name)
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """What a client is told of any error; the context's overflow in the words that clients search for."""
+    match error:
+        case ApiError():
+            return error
+        case ContextOverflow(prompt_tokens=n, max_ctx=most):
+            return ApiError(
+                400,
+                f"This model's maximum context length is {most} tokens. However, your messages resulted in"
+                f" {n} tokens. Please reduce the length of the messages.",
+                "context_length_exceeded",
+                "messages",
+                anthropic=f"prompt is too long: {n} tokens > {most} maximum",
+            )
+        case BadRequest():
+            return ApiError(400, str(error))
+        case OutOfMemory():
+            return ApiError(503, str(error), "resource_exhausted", retry_after=RETRY_AFTER_S)
+        case EngineError():
+            return ApiError(500, str(error), "engine_failed")
+    log.error("A request failed in a way that was not foreseen", exc_info=error)
+    return ApiError(
+        500,
+        "The server failed in a way that was not foreseen; its log has the details.",
+        "internal",
+    )
+
+
+def openai_body(error: ApiError) -> dict[str, Any]:
+    """The error as the OpenAI SDK reads it."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    return {
+        "error": {
+            "message": str(error), "type": kind, "param": error.param, "code": error.code,
+        }
+    }  # fmt: skip
+
+
+def anthropic_body(error: ApiError) -> dict[str, Any]:
+    """The error as the Anthropic SDK reads it."""
+    kind = _ANTHROPIC.get(error.status, "api_error" if error.status >= 500 else _ANTHROPIC[400])
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": error.anthropic},
+        "request_id": f"req_{secrets.token_hex(12)}",
+    }
+
+
+def speaks_anthropic(path: str) -> bool:
+    """Whether a path belongs to Anthropic's dialect."""
+    return path == "/v1/messages" or path.startswith("/v1/messages/")
+
+
+def error_body(path: str, error: ApiError) -> bytes:
+    """The body of an error for a client of `path`."""
+    return json_bytes((anthropic_body if speaks_anthropic(path) else openai_body)(error))
+
+
+def error_headers(error: ApiError) -> dict[str, str]:
+    """The headers that go with an error."""
+    return {"retry-after": str(error.retry_after)} if error.retry_after is not None else {}
+
+
+def error_response(request: Request, error: ApiError) -> Response:
+    """The whole answer that an error makes."""
+    return Response(
+        error_body(request.url.path, error),
+        error.status,
+        headers=error_headers(error),
+        media_type="application/json",
+    )
+
+
+def of_validation(error: RequestValidationError) -> ApiError:
+    """The first fault of a request's body, with the field's name."""
+    fault: Mapping[str, Any] = error.errors()[0]
+    where = [str(part) for part in fault["loc"][1:] if part != "[key]"]
+    if fault["type"] == "json_invalid":
+        return ApiError(
+            400, f"The body is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}."
+        )
+    if not where:
+        return ApiError(
+            400, "The body is no JSON object; expected one, sent as content-type application/json."
+        )
+    name = ".".join(where)
+    if fault["type"] == "extra_forbidden":
+        return ApiError(
+            400,
+            f"{name}: this server does not know the field. Leave it out.",
+            "unknown_parameter",
+            name,
+        )
+    text = str(fault["msg"]).removeprefix("Value error, ")
+    return ApiError(400, f"{name}: {text}.".replace("..", "."), "invalid_value", name)

@@ -1,0 +1,57 @@
+"""The engine's numbers as Prometheus reads them (text exposition format 0.0.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.api.served import Models
+from engine.types import Metrics
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_KNOWN = (
+    ("running", "gauge", "running_requests", "Answers that are being written"),
+    ("queued", "gauge", "queued_requests", "Requests that wait for admission"),
+    ("prefill_rate", "gauge", "prefill_tokens_per_second", "Prompt tokens read a second"),
+    ("decode_rate", "gauge", "decode_tokens_per_second", "Tokens written a second"),
+    ("first_token_s", "gauge", "first_token_seconds", "Time to the newest answer's first token"),
+    ("context_max", "gauge", "context_tokens_max", "Most tokens of one conversation"),
+    ("pages_used", "gauge", "kv_pages_used", "Pages of keys and values in use"),
+    ("pages_total", "gauge", "kv_pages", "Pages of keys and values"),
+    ("step_ms", "gauge", "step_milliseconds", "Time of the newest step"),
+    ("steps", "counter", "steps_total", "Steps since the model was loaded"),
+    ("prompt_tokens_total", "counter", "prompt_tokens_total", "Prompt tokens read"),
+    ("completion_tokens_total", "counter", "completion_tokens_total", "Tokens written"),
+)
+
+
+def text(models: Models) -> str:
+    """All numbers of all models."""
+    found = [(one.name, one.engine.metrics()) for one in models.all]
+    lines: list[str] = []
+    for field, kind, name, help in _KNOWN:
+        lines += _head(f"lucebox_{name}", kind, help)
+        for model, numbers in found:
+            value = getattr(numbers, field)
+            if value is not None:
+                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+    lines += _head("lucebox_memory_bytes", "gauge", "Memory by its owner")
+    for model, numbers in found:
+        lines += _memory(model, numbers)
+    lines += _head("lucebox_waiting_requests", "gauge", "Requests that wait for any free model")
+    lines.append(f"lucebox_waiting_requests {models.waiting}")
+    return "\n".join(lines) + "\n"
+
+
+def _memory(model: str, numbers: Metrics) -> Iterator[str]:
+    for part in numbers.memory:
+        labels = f'model="{_escaped(model)}",owner="{part.kind}"'
+        yield f"lucebox_memory_bytes{{{labels}}} {part.bytes}"
+
+
+def _head(name: str, kind: str, help: str) -> list[str]:
+    return [f"# HELP {name} {help}.", f"# TYPE {name} {kind}"]
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

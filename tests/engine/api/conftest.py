@@ -1,0 +1,44 @@
+"""A live server on the loopback address with a tiny model behind it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from engine.api.served import Served
+from engine.api.server import Server
+from engine.config import EngineConfig, Precision, ServerConfig
+from engine.engine import Engine
+from tests.engine.oracle import model_path
+
+CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
+
+
+@pytest.fixture(scope="session")
+def tiny_engine() -> Iterator[Engine]:
+    """An engine with the tiny llama model; tests leave it as it is."""
+    engine = Engine()
+    engine.start()
+    engine.load(model_path("llama"), CONFIG)
+    yield engine
+    assert engine.close()
+
+
+@pytest.fixture(scope="session")
+def server(tiny_engine: Engine) -> Iterator[Server]:
+    """A running server with the tiny model under the name tiny."""
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    server = Server(ServerConfig(port=0), [Served(tiny_engine, "tiny")])
+    server.start()
+    yield server
+    assert server.stop()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    """A plain HTTP client of the server."""
+    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
+        yield client
