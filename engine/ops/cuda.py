@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import Precision
-from engine.errors import UnsupportedModel
+from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cuda_buffers import (
@@ -40,6 +40,7 @@ from engine.ops.cuda_buffers import (
 )
 from engine.ops.cuda_device import SUPERBLOCK, TILE, Card, Weight, told
 from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
+from engine.ops.cuda_trust import Distrust, distrust_of
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
@@ -51,7 +52,7 @@ class CudaOps:
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
     Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
-    that must be compiled first.
+    that must be compiled first. `distrust` is by default what the card's last self-test found.
     """
 
     shape: Shape
@@ -62,9 +63,17 @@ class CudaOps:
         precision: Precision = Precision.FAST,
         cache: Path | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        distrust: Distrust | None = None,
     ) -> None:
         self.card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
         self._dependent = self.card.dependent
+        if distrust is None:
+            distrust = distrust_of(self.card.name, self.card.driver, cache)
+        if distrust.broken:
+            raise KernelError(distrust.notes()[-1])
+        self.distrust = distrust
+        self.card.unpacked = distrust.unpacked
+        self.formats: set[int] = set()
         self._short_form = F16 if precision is Precision.EXACT else INT8
         self._nodes: list[Node] = []
         self._head: Node | None = None
@@ -78,6 +87,9 @@ class CudaOps:
     def upload(self, tensor: Tensor) -> Weight:
         weight = self.card.upload(tensor, self._memory["model"])
         self._memory["model"] += weight.size
+        self.formats.add(tensor.type.id)
+        if weight.type_id in self.distrust.int8:
+            self._short_form = F16
         return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
@@ -113,6 +125,10 @@ class CudaOps:
 
     def memory(self) -> dict[str, int]:
         return dict(self._memory)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is done otherwise than usual for this model, since the card failed there in its self-test."""
+        return self.distrust.notes(frozenset(self.formats))
 
     def close(self) -> None:
         self._graphs.clear()

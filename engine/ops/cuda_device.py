@@ -149,6 +149,7 @@ class Card:
             self._driver = Driver()
             self.driver = int(self.runtime.driverGetVersion())
             self._loader = Loader(self.arch, cache, newest=self.driver // 1000)
+        self.unpacked: frozenset[int] = frozenset()
         self.timeline: list[tuple[str, Any]] | None = None
         self._on_progress = on_progress
         self._modules: dict[Variant, Module] = {}
@@ -263,6 +264,7 @@ class Card:
                 f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
         type_id, data = stored_as(tensor.type.id), tensor.data
+        type_id = 1 if type_id in self.unpacked else type_id
         if type_id != tensor.type.id:
             data = tensor.dequantize().astype(np.float16).view(np.uint8)
         self.build(variants.of_type(type_id, self.arch))

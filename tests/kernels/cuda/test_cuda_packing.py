@@ -9,7 +9,7 @@ from engine.quants import dequantize
 from kernels.variants import PACKED
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, codes_of, pack, weights_of, words
-from tests.reference.two_level import two_level
+from engine.ops.two_level import two_level
 
 SHAPES = ((16, 256), (33, 512), (48, 1024))
 
