@@ -9,9 +9,9 @@ import pytest
 
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Shape, StepInput
+from engine.ops.two_level import two_level
 from engine.quants import TYPES, by_name, dequantize
 from tests.reference.blocks import random_tensor
-from engine.ops.two_level import two_level
 
 TYPE_NAMES = (
     "Q4_0",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.ops.two_level import two_level
 from engine.quants import dequantize
 from kernels.variants import PACKED
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, codes_of, pack, weights_of, words
-from engine.ops.two_level import two_level
 
 SHAPES = ((16, 256), (33, 512), (48, 1024))
 
