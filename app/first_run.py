@@ -61,6 +61,7 @@ class FirstRunPage(Page):
 
     def focus_first(self) -> None:
         """The main button."""
+        self._update_enabled()
         self.install.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def open(self, **kw: Any) -> None:
@@ -190,6 +191,9 @@ class FirstRunPage(Page):
     def _update_enabled(self) -> None:
         task = opener_of(self.services).task
         busy = self.services.controller.state == "loading" or (task is not None and task.running)
+        if busy and self.install.hasFocus():
+            # Else it would go on to "Use a file", which the next Enter would press.
+            self.panel.focus_first()
         self.install.setEnabled(not busy)
         self.install.setToolTip(self.tr("Wait for what is under way, or stop it.") if busy else "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
-from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine import cards, placement
+from engine.beside import beside
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Plan
 from engine.devices import devices
 from engine.errors import (
     BadRequest,
-    LoadCancelled,
     ModelFileError,
     OutOfMemory,
     UnsupportedModel,
@@ -38,8 +38,6 @@ from engine.types import LoadProgress, ModelInfo
 from engine.weights import load_weights
 
 OnProgress = Callable[[LoadProgress], None]
-
-_POLL_S = 0.1
 
 
 @dataclass(slots=True, eq=False)
@@ -109,35 +107,31 @@ def load_model(
                 " the file is put together from parts that do not fit."
             )
         template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
-        if plan.device != "cpu" and cfg.shape.delta is not None:
-            raise UnsupportedModel(
-                f"{file.architecture} runs on the processor only in this version; choose cpu."
-            )
-        ops = _make_ops(plan, on_progress, cancel or threading.Event())
-        try:
+        limits = Limits(
+            rows=plan.prefill_chunk + plan.max_concurrency,
+            sequences=plan.max_concurrency,
+            pages=plan.n_pages,
+            page_tokens=plan.page_tokens,
+            pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+            slots=plan.n_slots,
+        )
+        cancel = cancel or threading.Event()
+        ops = _make_ops(plan, on_progress, cancel)
+
+        def record() -> None:
+            with _freed_on_failure(ops, path.name):
+                _preparing(on_progress)
+                ops.allocate(cfg.shape, limits)
+                with ops.recording():
+                    model.forward(ops, weights, cfg)
+                _warm_up(ops, on_progress)
+
+        with _freed_on_failure(ops, path.name):
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
-            limits = Limits(
-                rows=plan.prefill_chunk + plan.max_concurrency,
-                sequences=plan.max_concurrency,
-                pages=plan.n_pages,
-                page_tokens=plan.page_tokens,
-                pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
-                slots=plan.n_slots,
-            )
-            _preparing(on_progress)
-            ops.allocate(cfg.shape, limits)
-            with ops.recording():
-                model.forward(ops, weights, cfg)
-            _warm_up(ops, on_progress, cancel)
-        except MemoryError as error:
-            ops.close()
-            raise OutOfMemory(
-                f"Memory ran out while {path.name} was loaded: {error or 'no more to be had'}."
-                " Close other programs, or choose a smaller model or context."
-            ) from error
-        except BaseException:
-            ops.close()
-            raise
+        if plan.device == "cpu":
+            beside(record, cancel, undo=lambda _: ops.close())
+        else:
+            record()
         return LoadedModel(
             info=_info(file, plan, tokenizer, template, cfg.n_vocab),
             config=config,
@@ -169,39 +163,36 @@ def _make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Even
         compiling = partial(_preparing, on_progress)
         # Without recurrent layers and experts so far; `load_model` refuses models that have them.
         return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
-    # Compiling, which takes long the first time, cannot be stopped; waiting for it can.
-    made: Future[Ops] = Future()
-    threading.Thread(target=_make_cpu_ops, args=(plan, made), name="prepare", daemon=True).start()
-    while not cancel.is_set():
-        if wait([made], _POLL_S).done:
-            return made.result()
-    if not made.cancel():
-        made.result().close()
-    raise LoadCancelled("The load was stopped.")
+    # Compiling takes long the first time.
+    return beside(partial(_make_cpu_ops, plan), cancel, undo=lambda ops: ops.close())
 
 
-def _make_cpu_ops(plan: Plan, made: Future[Ops]) -> None:
-    """Fill `made`, or free all again when nobody waits for it any more."""
-    try:
-        from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
-        from kernels.cpu.compiler import prune
+def _make_cpu_ops(plan: Plan) -> Ops:
+    from engine.ops.cpu import CpuOps  # numba loads here, not with the engine
+    from kernels.cpu.compiler import prune
 
-        ops = CpuOps(plan.threads, plan.precision)
-    except BaseException as error:
-        if made.set_running_or_notify_cancel():
-            made.set_exception(error)
-        return
-    if made.set_running_or_notify_cancel():
-        made.set_result(ops)
-    else:
-        ops.close()
     prune(cache_dir())
+    return CpuOps(plan.threads, plan.precision)
 
 
-def _warm_up(ops: Ops, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:
+@contextmanager
+def _freed_on_failure(ops: Ops, name: str) -> Iterator[None]:
+    """Free all memory of the model after any error, and say of short memory what can be done."""
+    try:
+        yield
+    except MemoryError as error:
+        ops.close()
+        raise OutOfMemory(
+            f"Memory ran out while {name} was loaded: {error or 'no more to be had'}."
+            " Close other programs, or choose a smaller model or context."
+        ) from error
+    except BaseException:
+        ops.close()
+        raise
+
+
+def _warm_up(ops: Ops, on_progress: OnProgress | None) -> None:
     """Run one token, so that compiling kernels is part of the load and not of the first answer."""
-    if cancel is not None and cancel.is_set():
-        raise LoadCancelled("The load was stopped.")
     if on_progress is not None:
         on_progress(LoadProgress("warming up", 0, 1))
     zero = np.zeros(1, dtype=np.int32)

@@ -40,7 +40,7 @@ class LoadPanel(QWidget):
     `inset` px at both sides, by default the margin of a page.
 
     Signals:
-        closed: the user closed the card, and the keyboard needs another place.
+        closed: the card was closed or the load is over, and the keyboard needs another place.
     """
 
     closed = Signal()
@@ -80,6 +80,13 @@ class LoadPanel(QWidget):
         """The card of the last failure, while it shows."""
         return self._card
 
+    def focus_first(self) -> None:
+        """The first way out of a failure, or Cancel."""
+        if self._card is not None:
+            self._card.focus_first()
+        else:
+            self._cancel.setFocus(Qt.FocusReason.OtherFocusReason)
+
     @Slot(object)
     def show_failure(self, report: ErrorReport) -> None:
         """Put up the card of a failure, in the page and not in the way."""
@@ -109,7 +116,8 @@ class LoadPanel(QWidget):
         row.setContentsMargins(16, 12, 12, 12)
         row.setSpacing(theme().space(4))
         row.addWidget(self._line, 1)
-        row.addWidget(button(self.tr("Cancel"), self._opener.cancel))
+        self._cancel = button(self.tr("Cancel"), self._opener.cancel)
+        row.addWidget(self._cancel)
         return frame
 
     @Slot(str)
@@ -180,6 +188,8 @@ class LoadPanel(QWidget):
     def _update_visible(self) -> None:
         task = self._opener.task
         busy = self._controller.state == "loading" or (task is not None and task.running)
+        if not busy and self._cancel.hasFocus():
+            self.closed.emit()
         self._progress.setVisible(busy)
         self.setVisible(self._card is not None or busy)
 
@@ -196,7 +206,9 @@ class LoadPanel(QWidget):
         done, total = done_of(progress.done, progress.total)
         parts = [self.tr("{done} of {total}").format(done=done, total=total)]
         seconds = time.monotonic() - self._stage_began
-        if progress.done and seconds > 0.5:
+        if progress.done >= progress.total:
+            parts.append(self.tr("finishing"))
+        elif progress.done and seconds > 0.5:
             rate = progress.done / seconds
             left = (progress.total - progress.done) / rate
             parts.append(self.tr("{rate} a second").format(rate=gigabytes(rate)))

@@ -912,6 +912,10 @@
         <translation>{done} / {total}</translation>
     </message>
     <message>
+        <source>finishing</source>
+        <translation>마무리하는 중</translation>
+    </message>
+    <message>
         <source>{rate} a second</source>
         <translation>초당 {rate}</translation>
     </message>

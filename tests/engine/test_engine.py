@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -335,6 +336,32 @@ def test_a_load_can_be_cancelled_while_kernels_are_compiled(
     assert stages == ["preparing"] and not gate.is_set()
     gate.set()
     assert closed.wait(10), "what comes after all is freed"
+
+
+def test_a_load_can_be_cancelled_while_its_program_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from engine.ops.cpu import CpuOps
+
+    gate, closed, cancel = threading.Event(), threading.Event(), threading.Event()
+    allocate, close = CpuOps.allocate, CpuOps.close
+
+    def slow(self: CpuOps, *args: Any) -> None:
+        cancel.set()
+        gate.wait(30)
+        allocate(self, *args)
+
+    def told(self: CpuOps) -> None:
+        close(self)
+        closed.set()
+
+    monkeypatch.setattr(CpuOps, "allocate", slow)
+    monkeypatch.setattr(CpuOps, "close", told)
+    with pytest.raises(LoadCancelled):
+        load_model(model_path("llama"), CONFIG, cancel=cancel)
+    assert not closed.is_set(), "it is in use"
+    gate.set()
+    assert closed.wait(30)
 
 
 def test_a_load_can_be_cancelled_inside_a_large_tensor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,8 @@ def test_enter_installs_the_demo_and_chats(
     qtbot.keyClick(page.install, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "3 MB of 94 MB" in texts(page))
     assert not page.install.isEnabled() and page.install.toolTip()
+    focus = page.window().focusWidget()
+    assert isinstance(focus, QPushButton) and focus.text() == "Cancel", "Enter opens no file dialog"
     card = page.install.parentWidget()
     assert card is not None and page.panel._progress.width() == card.width()
     gate.set()
@@ -70,10 +72,12 @@ def test_an_installation_can_be_stopped(
         raise LoadCancelled("stopped")
 
     monkeypatch.setattr(demo, "install", install)
-    qtbot.mouseClick(page.install, Qt.MouseButton.LeftButton)
+    page.focus_first()
+    qtbot.keyClick(page.install, Qt.Key.Key_Return)
     cancel = next(b for b in page.panel.findChildren(QPushButton) if b.text() == "Cancel")
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     assert page.install.isEnabled() and not page.panel.isVisible()
+    assert page.window().focusWidget() is page.install
     qtbot.wait(50)
     assert page.panel.card is None and seen.pages == []
 
