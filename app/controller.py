@@ -299,6 +299,8 @@ class EngineController(QObject):
         if isinstance(batch[-1], (Finished, Failed)):
             del self._streams[request_id]
             self._poll_metrics()
+            if isinstance(batch[-1], Failed) and self._load is None:
+                self._take_what_is_left()  # a fault of the card takes the model with it
         try:
             stream.listener(batch)
         except Exception:

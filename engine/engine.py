@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from engine import devices
 from engine.answer import Answer
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
-from engine.errors import BadRequest, EngineError, KernelError, OutOfMemory
+from engine.errors import BadRequest, DeviceFault, EngineError, KernelError, OutOfMemory
 from engine.loading import LoadedModel, OnProgress, check_ids, load_model
 from engine.metrics import Meter
 from engine.sampling import Sampler
@@ -39,6 +40,8 @@ from engine.types import (
 log = logging.getLogger(__name__)
 
 MEMORY_EVERY_S = 1.0
+
+Result = TypeVar("Result")
 _PROMPT_END = 16
 
 
@@ -112,6 +115,23 @@ class Engine:
         """Free the model; running requests end as cancelled."""
         with self._loading:
             self._call(lambda: self._swap(None))
+
+    def use(self, work: Callable[[LoadedModel], Result]) -> Result:
+        """What `work` gives for the loaded model, run on the serving thread between two steps: to measure."""
+        found: list[Result | Exception] = []
+
+        def run() -> None:
+            try:
+                if self._model is None:
+                    raise BadRequest("No model is loaded. Load one first.")
+                found.append(work(self._model))
+            except Exception as error:
+                found.append(error)
+
+        self._call(run)
+        if isinstance(found[0], Exception):
+            raise found[0]
+        return found[0]
 
     def submit(self, request: Request, on_event: OnEvent) -> int:
         """Queue a request and return its id; all that goes wrong with it arrives as `Failed`."""
@@ -226,8 +246,12 @@ class Engine:
             result = model.runner.run(step, samplers)
         except Exception as error:
             log.exception("A step failed")
-            for span in step.spans:
-                self._fail(span.sequence.request_id, error)
+            gone = isinstance(error, DeviceFault)
+            failed = list(self._answers) if gone else [s.sequence.request_id for s in step.spans]
+            for request_id in failed:
+                self._fail(request_id, error)
+            if gone:
+                self._swap(None)
             return
         scheduler.computed(step.spans)
         scheduler.pace(step, result.seconds)
