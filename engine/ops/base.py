@@ -101,7 +101,7 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Capacities: `rows` tokens and `sequences` a step, `pages` of `page_tokens`, `pages_per_sequence`,
-    and `slots` of recurrent state for models that have it.
+    and `slots` of recurrent state for models that have it; `tried` of the rows may be tried.
     """
 
     rows: int
@@ -110,6 +110,7 @@ class Limits:
     page_tokens: int
     pages_per_sequence: int
     slots: int = 0
+    tried: int = 0
 
 
 @dataclass(frozen=True, slots=True)

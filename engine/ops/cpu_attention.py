@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.ops.base import Rope
 from engine.ops.cpu_buffers import Buffer
@@ -28,10 +29,49 @@ class AttentionOps(Recorder):
         k_norm: Weight | None = None,
         eps: float = 0.0,
         gated: bool = False,
+        causal: bool = True,
+        window: int = 0,
+        window_per_row: bool = True,
     ) -> Buffer:
-        s, kind = self._shape, self._pages_kind
+        s = self._shape
         self._shared(qkv)
         out = self._buffer(s.n_heads * s.head_dim)
+        operands = self._attention(qkv, layer, rope, q_norm, k_norm, eps)
+        operands[[Of.OUT, Of.OUT_STRIDE]] = out.floats, out.stride
+        operands[Of.GATE] = self._kernel("gate", rowwise.gate) if gated else 0
+        operands[[Of.CAUSAL, Of.WINDOW, Of.WINDOW_PER_ROW]] = causal, window, window_per_row
+        self._emit(attention.place, operands.ctypes.data)
+        self._emit(attention.attend, operands.ctypes.data)
+        whole = s.head_dim % 32 == 0
+        self._emit(
+            attention.finish, operands.ctypes.data, meet=Meet.SPLIT if whole else Meet.ALWAYS
+        )
+
+        def coded() -> None:
+            operands[[Of.CODED, Of.CODED_STRIDE]] = out.coded, out.coded_stride
+
+        out.wanted["coded"] = coded
+        return out
+
+    def store(
+        self, kv: Buffer, layer: int, rope: Rope, k_norm: Weight | None = None, eps: float = 0.0
+    ) -> None:
+        self._shared(kv)
+        operands = self._attention(kv, layer, rope, None, k_norm, eps)
+        operands[Of.HEADS] = 0
+        self._emit(attention.place, operands.ctypes.data)
+
+    def _attention(
+        self,
+        qkv: Buffer,
+        layer: int,
+        rope: Rope,
+        q_norm: Weight | None,
+        k_norm: Weight | None,
+        eps: float,
+    ) -> NDArray[np.int64]:
+        """Operands of attention without its result and its mask."""
+        s, kind = self._shape, self._pages_kind
         table = self._rope_table(rope)
         pairs = rope.n_rot // 2
         rotate = f"rotate_{'pairs' if rope.interleaved else 'halves'}_{pairs}"
@@ -51,24 +91,12 @@ class AttentionOps(Recorder):
                 keys, values, DENSE[kind], self._limits.rows, self._products(kind, "floats"),
                 kernel("softmax", rowwise.softmax), kernel("accumulate", rowwise.accumulate),
                 kernel("merge", rowwise.merge), self._parts, self._slots(),
-                kernel("divide", rowwise.divide), out.floats, out.stride,
-                kernel("code", rowwise.code), 0, 0, kernel("gate", rowwise.gate) if gated else 0,
+                kernel("divide", rowwise.divide), 0, 0, kernel("code", rowwise.code), 0, 0, 0, 1, 0, 1,
             ],
             np.int64,
         )  # fmt: skip
-        self._operands.append(operands)
-        self._emit(attention.place, operands.ctypes.data)
-        self._emit(attention.attend, operands.ctypes.data)
-        whole = s.head_dim % 32 == 0
-        self._emit(
-            attention.finish, operands.ctypes.data, meet=Meet.SPLIT if whole else Meet.ALWAYS
-        )
-
-        def coded() -> None:
-            operands[[Of.CODED, Of.CODED_STRIDE]] = out.coded, out.coded_stride
-
-        out.wanted["coded"] = coded
-        return out
+        self._tape.operands.append(operands)
+        return operands
 
     def _slots(self) -> int:
         return -(-self._limits.pages_per_sequence // CHUNK)
@@ -84,11 +112,11 @@ class AttentionOps(Recorder):
 
     def _rope_table(self, rope: Rope) -> F32:
         """The place of a rope's cosines and sines of the running step."""
-        for known, table in self._ropes:
+        for known, table in self._tape.ropes:
             if known is rope:
                 return table
         table = aligned(4 * self._limits.rows * rope.n_rot).view(np.float32)
         table = table.reshape(self._limits.rows, rope.n_rot)
         self._held.append(table)
-        self._ropes.append((rope, table))
+        self._tape.ropes.append((rope, table))
         return table

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from engine.errors import OutOfMemory
-from engine.ops.base import Limits, Shape
+from engine.ops.base import Limits, Rope, Shape
 from engine.ops.cpu_weights import padded
+from kernels.cpu.layout import WIDTH
 from kernels.cpu.products import CODED_BLOCK
 from kernels.cpu.rowwise import PAGE
 from kernels.cpu.runtime import aligned
@@ -62,6 +63,37 @@ class Buffer:
         """The float32 rows (n_rows, width) that the last run left here; see `CpuOps.keep`."""
         rows = self.area.floats[: n_rows * self.stride].view(np.float32)
         return rows.reshape(n_rows, -1)[:, : self.width]
+
+
+@dataclass(slots=True, eq=False)
+class Tape:
+    """One recording.
+
+    `code` are instructions as they are written, `program` when all are; `operands` are those that have
+    arrays of their own, `redone` those of recurrent layers over the log, and `redo` is their program.
+    `marks` are (layer, instructions up to its end, residual), `ropes` the tables of angles, `given` the
+    buffers that a step brings. `hidden` are the rows after the layers `capture`.
+    """
+
+    capture: tuple[int, ...] = ()
+    code: list[list[int]] = field(default_factory=list)
+    operands: list[NDArray[np.int64]] = field(default_factory=list)
+    redone: list[NDArray[np.int64]] = field(default_factory=list)
+    marks: list[tuple[int, int, Buffer]] = field(default_factory=list)
+    ropes: list[tuple[Rope, NDArray[np.float32]]] = field(default_factory=list)
+    given: list[Buffer] = field(default_factory=list)
+    hidden: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    logits: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    logits_from: int = 0
+    program: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, WIDTH), np.int64))
+    redo: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, WIDTH), np.int64))
+    counters: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+
+def lines(code: list[list[int]]) -> NDArray[np.int64]:
+    """Instructions as the threads read them."""
+    padded_out = [line + [0] * (WIDTH - len(line)) for line in code]
+    return np.array(padded_out, np.int64).reshape(-1, WIDTH)
 
 
 def key_value_pages(

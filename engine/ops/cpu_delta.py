@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import KernelError, UnsupportedModel
-from engine.ops.base import StepInput
+from engine.ops.base import DeltaShape, StepInput
 from engine.ops.cpu_buffers import Buffer
 from engine.ops.cpu_recorder import Recorder, bits_of
 from engine.ops.cpu_weights import Weight
 from kernels.cpu import delta, products, rowwise
+from kernels.cpu.layout import MOST_TRIED, Head
 from kernels.cpu.layout import Delta as Of
-from kernels.cpu.layout import Head
 from kernels.cpu.panels import DENSE, PANEL
 from kernels.cpu.runtime import aligned
 
@@ -37,7 +37,14 @@ class DeltaOps(Recorder):
         self._shared(mixed)
         out = self._buffer(d.n_v_heads * d.head_dim)
         kernel, record = self._kernel, delta.record_bytes(d.head_dim)
-        self._need_scratch(delta.POINTERS + delta.BLOCK * record)
+        n_records = delta.BLOCK
+        if self._limits.tried:
+            n_records = max(n_records, MOST_TRIED)
+            self._log_memory(d)
+        states_at = -(-(delta.POINTERS + n_records * record) // 64) * 64
+        n_states = MOST_TRIED if self._limits.tried else 0
+        self._need_scratch(states_at + n_states * 4 * d.head_dim**2)
+        log = self._log[layer] if self._limits.tried else self._log
         taps = self._dense_floats(conv1d)
         states, tails = self._states[layer], self._tails[layer]
         operands = np.array(
@@ -50,12 +57,14 @@ class DeltaOps(Recorder):
                 kernel("unit", delta.unit), kernel("gates", delta.gates),
                 kernel(f"recur_{d.head_dim}", delta.recur, d.head_dim),
                 kernel("head_norm", rowwise.head_norm), kernel("swiglu", rowwise.swiglu),
-                0, 0, 0, 0, record,
+                0, 0, 0, 0, record, d.qkv + d.n_v_heads * d.head_dim,
+                log.ctypes.data, log.strides[0], states_at,
             ],
             np.int64,
         )  # fmt: skip
-        self._operands.append(operands)
+        self._tape.operands.append(operands)
         self._held.append(taps)
+        self._redo(operands, d)
         self._emit(delta.delta, operands.ctypes.data)
 
         def floats() -> None:
@@ -66,6 +75,42 @@ class DeltaOps(Recorder):
 
         out.wanted.update(floats=floats, coded=coded)
         return out
+
+    def _log_memory(self, d: DeltaShape) -> None:
+        """What tried rows bring, of all layers: (layer, row, q|k|v|alpha|beta)."""
+        if not self._log.size:
+            width = d.qkv + 2 * d.n_v_heads
+            log = aligned(4 * d.n_layers * self._limits.tried * width).view(np.float32)
+            self._log = log.reshape(d.n_layers, self._limits.tried, width)
+            self._held.append(log.view(np.uint8))
+
+    def _redo(self, operands: NDArray[np.int64], d: DeltaShape) -> None:
+        """A line of the program that moves states on by rows of the log."""
+        if self._limits.tried:
+            again = operands.copy()
+            again[[Of.MIXED, Of.MIXED_STRIDE]] = operands[[Of.LOG, Of.LOG_STRIDE]]
+            again[Of.GATES_AT] = d.qkv
+            self._tape.redone.append(again)
+
+    def _redo_rows(self, slot: int, start: int, n: int) -> None:
+        """Move the states in `slot` on by `n` rows of the log."""
+        header, tape = self._header, self._tape
+        zero = np.zeros(n, np.int32)
+        slots, positions = np.full(1, slot, np.int32), np.ones(n, np.int32)
+        changed = {
+            Head.PROGRAM: tape.redo.ctypes.data, Head.M: n, Head.N_SEQUENCES: 1, Head.R: 0,
+            Head.TOKENS: zero.ctypes.data, Head.POSITIONS: positions.ctypes.data,
+            Head.PLACES: positions.ctypes.data, Head.SEQUENCE: zero.ctypes.data,
+            Head.SLOTS: slots.ctypes.data, Head.PARENTS: 0, Head.LOGS: 0,
+        }  # fmt: skip
+        former = {place: int(header[place]) for place in changed}
+        for layer, operands in enumerate(tape.redone):
+            operands[Of.MIXED] = self._log[layer, start].ctypes.data
+        for place, value in changed.items():
+            header[place] = value
+        self._runtime.run(0, len(tape.redo), header)
+        for place, value in former.items():
+            header[place] = value
 
     def _dense_floats(self, weight: Weight) -> NDArray[np.uint8]:
         """Unquantised panels as float32 ones [input][row 16]."""

@@ -57,7 +57,7 @@ class ExpertOps(Recorder):
             ],
             np.int64,
         )  # fmt: skip
-        self._operands.append(operands)
+        self._tape.operands.append(operands)
         for op in (experts.route, experts.group, experts.up, experts.down):
             self._emit(op, operands.ctypes.data)
         return out

@@ -6,6 +6,7 @@ import ctypes
 import struct
 import weakref
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,16 @@ from engine import paths
 from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
-from engine.ops.base import DeltaShape, Limits, Rope, Shape
-from engine.ops.cpu_buffers import Area, Buffer, key_value_pages
+from engine.ops.base import DeltaShape, Limits, Shape
+from engine.ops.cpu_buffers import Area, Buffer, Tape, key_value_pages, lines
 from engine.ops.cpu_weights import Weight, pack, padded, short_of_memory
-from kernels.cpu import instructions, products, rowwise
+from kernels.cpu import attention, delta, instructions, products, rowwise
 from kernels.cpu.compiler import Compiler, detect
 from kernels.cpu.emit import Target
 from kernels.cpu.formats import FORMATS
-from kernels.cpu.layout import SPAN_ROWS, WIDTH, Head, Meet
+from kernels.cpu.layout import Head, Meet
 from kernels.cpu.panels import DENSE, PANEL
-from kernels.cpu.rowwise import PAGE, STATE
+from kernels.cpu.rowwise import PAGE
 from kernels.cpu.runtime import Arena, Operation, Runtime, aligned, cache_folder
 
 F32 = NDArray[np.float32]
@@ -48,15 +49,19 @@ class Recorder:
         precision: Precision,
         cache_dir: Path | None = None,
         target: Target | None = None,
+        beside: Recorder | None = None,
     ) -> None:
-        folder = cache_folder(cache_dir or paths.cache_dir())
+        """With `beside`, another one's threads and kernels serve this one too."""
         self._target = target or detect()
+        self._precision = precision
         self._fast = precision is Precision.FAST
         self._pages_kind = "F16" if self._fast and self._target.f16 else "F32"
-        self._compiler = Compiler(folder)
-        self._runtime = Runtime(threads, folder)
+        self._owner = beside is None
+        folder = cache_folder(cache_dir or paths.cache_dir())
+        self._compiler: Compiler = beside._compiler if beside else Compiler(folder)
+        self._runtime: Runtime = beside._runtime if beside else Runtime(threads, folder)
         self._threads = threads
-        self._header = self._runtime.header
+        self._header = np.zeros_like(self._runtime.header)
         self._header[Head.L2] = L2_BYTES
         self._arena = Arena()
         self._weights: list[Weight] = []
@@ -64,14 +69,11 @@ class Recorder:
         self._areas: list[Area] = []
         self._free: dict[int, list[Area]] = {}
         self._kernel_lists: dict[tuple[str, str], NDArray[np.int64]] = {}
-        self._code: list[list[int]] = []
-        self._operands: list[NDArray[np.int64]] = []
-        self._program: NDArray[np.int64] = np.zeros((0, WIDTH), np.int64)
-        self._ropes: list[tuple[Rope, F32]] = []
-        self._marks: list[tuple[int, int, Buffer]] = []
-        self._logits: F32 = np.zeros((0, 1), np.float32)
+        self._tapes: list[Tape] = []
+        self._tape = Tape()  # the one that is being recorded, or ran last
+        self._scratch: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._log: F32 = np.zeros((0, 0, 0), np.float32)
         self._scratch_bytes = 64 * PANEL
-        self._logits_from = 0
         self._kv: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._states = self._tails = np.zeros((0, 0, 0), np.float32)
         self._route_tables: list[NDArray[np.uint8]] = []
@@ -113,8 +115,8 @@ class Recorder:
         if shape.delta is not None:
             self._allocate_states(shape.delta, limits.slots)
         group = shape.n_heads // shape.n_kv_heads
-        n = SPAN_ROWS * group
-        self._need_scratch(4 * n * (PAGE + shape.head_dim) + 8 * n * (STATE + shape.head_dim))
+        tree = attention.tree_bytes(shape.head_dim, DENSE[self._pages_kind])
+        self._need_scratch(attention.scratch_bytes(group, shape.head_dim) + tree)
         spans = aligned(24 * limits.rows)
         self._held.append(spans)
         self._header[Head.SPANS] = spans.ctypes.data
@@ -141,7 +143,9 @@ class Recorder:
         self._tails = self._tails.reshape(d.n_layers, slots, size)
 
     def memory(self) -> dict[str, int]:
-        work = sum(a.nbytes for a in self._held) + self._program.nbytes + self._logits.nbytes
+        work = sum(a.nbytes for a in self._held) + self._scratch.nbytes
+        for tape in self._tapes:
+            work += tape.program.nbytes + tape.logits.nbytes + tape.hidden.nbytes
         work += sum(a.floats.nbytes + a.coded.nbytes for a in self._areas)
         work += self._states.nbytes + self._tails.nbytes
         return {
@@ -158,10 +162,14 @@ class Recorder:
             kept[:, target] = kept[:, source]
 
     def close(self) -> None:
-        self._runtime.close()
-        self._compiler.close()
-        for memory in (self._weights, self._held, self._areas, self._free, self._marks):
+        if self._owner:
+            self._runtime.close()
+            self._compiler.close()
+        for memory in (self._weights, self._held, self._areas, self._free, self._tapes):
             memory.clear()
+        self._tape = Tape()
+        self._log = np.zeros((0, 0, 0), np.float32)
+        self._scratch = np.zeros(0, np.uint8)
         self._kv = np.zeros(0, np.uint8)
         self._states = self._tails = np.zeros((0, 0, 0), np.float32)
         self._arena = Arena()
@@ -219,31 +227,44 @@ class Recorder:
     # ---- recording -----------------------------------------------------------------------------
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        self._code, self._marks, self._ropes, self._operands = [], [], [], []
+    def recording(self, capture: Seq[int] = ()) -> Iterator[Tape]:
+        tape = self._tape = Tape(tuple(capture))
+        n_areas = len(self._areas)
         try:
-            yield
+            if capture:
+                n = self._limits.rows * len(capture) * self._shape.n_embd
+                tape.hidden = aligned(4 * n).view(np.float32).reshape(self._limits.rows, -1)
+            yield tape
         except MemoryError as e:
             raise short_of_memory("the work space finds no room") from e
-        self._program = np.array(
-            [line + [0] * (WIDTH - len(line)) for line in self._code], np.int64
-        ).reshape(-1, WIDTH)
+        tape.program = lines(tape.code)
+        again = self._runtime.operation(delta.delta) if tape.redone else 0
+        tape.redo = lines([[again, Meet.NEVER, o.ctypes.data] for o in tape.redone])
         # Fused operations leave memory that no instruction refers to.
-        addresses = np.sort(np.concatenate([self._program.ravel(), *self._operands]))
-        for area in self._areas:
+        addresses = np.sort(np.concatenate([tape.program.ravel(), *tape.operands]))
+        for area in self._areas[n_areas:]:
             area.trim(addresses)
         self._free.clear()
-        scratch = aligned(self._scratch_bytes * self._threads)
-        counters = aligned(8 * len(self._program))
-        self._held += [scratch, counters]
-        self._header[Head.COUNTERS] = counters.ctypes.data
-        self._header[Head.PROGRAM] = self._program.ctypes.data
-        self._header[Head.SCRATCH] = scratch.ctypes.data
+        tape.counters = aligned(8 * max(1, len(tape.program)))
+        if self._scratch_bytes * self._threads > len(self._scratch):
+            self._scratch = aligned(self._scratch_bytes * self._threads)
+        self._header[Head.SCRATCH] = self._scratch.ctypes.data
         self._header[Head.SCRATCH_STRIDE] = self._scratch_bytes
+        self._tapes.append(tape)
+
+    def _capture(self, layer: int, x: Buffer) -> None:
+        """Keep rows for `Ops.hidden`, if that layer is wanted."""
+        for place in (i for i, wanted in enumerate(self._tape.capture) if wanted == layer):
+            hidden, width = self._tape.hidden, self._shape.n_embd
+            source, stride = self._rows(x, "floats")
+            self._emit(
+                instructions.put, source, stride, hidden.ctypes.data + 4 * width * place,
+                hidden.strides[0], 4 * width, x.line is not None, meet=Meet.NEVER,
+            )  # fmt: skip
 
     def _emit(self, op: Operation, *operands: int, meet: Meet = Meet.ALWAYS) -> list[int]:
         line = [self._runtime.operation(op), int(meet), *operands]
-        self._code.append(line)
+        self._tape.code.append(line)
         return line
 
     def _shared(self, x: Buffer) -> Buffer:

@@ -3,14 +3,16 @@
 Keys lie in panels [token / 16][dim][token 16] and values in panels [dim / 16][token][dim 16], so that
 scores and weighted sums are the dense products of `products`. A row's pages are taken in order and in
 chunks of `CHUNK`, whatever else is in the step, so its result never depends on how the work was cut.
+A row of a tree sees pages that were put together for it, in which its ancestors follow each other, so its
+result is the same as without the branches between them.
 """
 
 from __future__ import annotations
 
 from kernels.cpu.instructions import pieces, rows, share
-from kernels.cpu.layout import SPAN_ROWS, Head
+from kernels.cpu.layout import MOST_TRIED, SPAN_ROWS, Head
 from kernels.cpu.layout import Attention as Of
-from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32
+from kernels.cpu.machine import call, clear, compiled, copy, field, load32, load64, store32, store64
 from kernels.cpu.products import CODED_BLOCK
 from kernels.cpu.rowwise import CHUNK, PAGE, STATE
 
@@ -62,13 +64,107 @@ def place(header: int, a: int, i: int, tid: int, scratch: int) -> None:
         if k_norm:
             call(normalise, (x, k_norm, dim, eps))
         call(rotate, (x, scratch, angles, dim, 0x3F800000))
-        position = load32(field(header, Head.POSITIONS) + 4 * m)
+        at_place = load32(field(header, Head.PLACES) + 4 * m)
         kv = head - heads
-        at = (page_of(header, m, position // PAGE) * kv_heads + kv) * head_bytes
-        token = position % PAGE
+        at = (page_of(header, m, at_place // PAGE) * kv_heads + kv) * head_bytes
+        token = at_place % PAGE
         to = keys + at + token // 16 * (16 * dim * size) + token % 16 * size
         call(put_key, (scratch, to, dim))
         call(put_value, (x + 4 * dim * kv_heads, values + at + token * 16 * size, dim))
+
+
+def scratch_bytes(group: int, dim: int) -> int:
+    """Scratch memory of one span, before the page that is put together for a row of a tree."""
+    n = SPAN_ROWS * group
+    return 4 * n * (PAGE + dim) + 8 * n * (STATE + dim)
+
+
+_scratch_bytes = compiled(scratch_bytes)
+
+
+def tree_bytes(dim: int, number_bytes: int) -> int:
+    """Scratch memory for a page of keys and values of a head, and a path to the root."""
+    return 8 * MOST_TRIED + 2 * PAGE * dim * number_bytes
+
+
+@compiled
+def _is_tree(header: int, m: int) -> bool:
+    """Whether row m is a node of a tree."""
+    if field(header, Head.PARENTS) == 0 or field(header, Head.LOGS) == 0:
+        return False
+    sequence = load32(field(header, Head.SEQUENCE) + 4 * m)
+    return load32(field(header, Head.LOGS) + 4 * sequence) >= 0
+
+
+@compiled
+def _put_together(
+    header: int, p: int, m: int, kv: int, page: int, keys: int, values: int, at: int
+) -> bool:
+    """Write page number `page` as row m sees it behind its path at `at`; False if it is as it stands.
+
+    `keys` and `values` are that page's of the key/value head; the path (int64 rows, root first) comes first.
+    """
+    dim, size, kv_heads = field(p, Of.DIM), field(p, Of.NUMBER_BYTES), field(p, Of.KV_HEADS)
+    places, parents = field(header, Head.PLACES), field(header, Head.PARENTS)
+    base = load32(field(header, Head.BASES) + 4 * m)
+    row, depth = m, load32(field(header, Head.POSITIONS) + 4 * m) - base
+    changed = False
+    while row >= 0 and depth >= 0:
+        store64(at + 8 * depth, row)
+        place = base + depth
+        if place // PAGE == page and load32(places + 4 * row) != place:
+            changed = True
+        row, depth = load32(parents + 4 * row), depth - 1
+    if not changed:
+        return False
+    head_bytes = PAGE * dim * size
+    new_keys = at + 8 * MOST_TRIED
+    new_values = new_keys + head_bytes
+    copy(new_keys, keys, head_bytes)
+    copy(new_values, values, head_bytes)
+    for depth in range(load32(field(header, Head.POSITIONS) + 4 * m) - base + 1):
+        place, found = base + depth, load32(places + 4 * load64(at + 8 * depth))
+        if place // PAGE != page or place == found:
+            continue
+        there = (page_of(header, m, found // PAGE) * kv_heads + kv) * head_bytes
+        token, to = found % PAGE, place % PAGE
+        column = field(p, Of.KEYS) + there + token // 16 * (16 * dim * size) + token % 16 * size
+        new = new_keys + to // 16 * (16 * dim * size) + to % 16 * size
+        for i in range(dim):
+            copy(new + 16 * size * i, column + 16 * size * i, size)
+        line = field(p, Of.VALUES) + there + token * 16 * size
+        for i in range(dim // 16):
+            block = 16 * PAGE * size * i
+            copy(new_values + to * 16 * size + block, line + block, 16 * size)
+    return True
+
+
+@compiled
+def _seen(header: int, p: int, m: int) -> tuple[int, int]:
+    """The places [first, end) that row m sees, its ancestors counted as if they followed each other."""
+    end = load32(field(header, Head.POSITIONS) + 4 * m) + 1
+    first = 0
+    if field(p, Of.WINDOW):
+        first = end if field(p, Of.WINDOW_PER_ROW) else load32(field(header, Head.BASES) + 4 * m)
+        first = max(0, first - field(p, Of.WINDOW))
+    if not field(p, Of.CAUSAL):
+        end = load32(field(header, Head.ENDS) + 4 * m)
+    return first, end
+
+
+@compiled
+def _weigh(header: int, p: int, m: int, page: int, scores: int, state: int, n: int) -> None:
+    """Softmax of a page's scores for the `n` queries of row m."""
+    first, end = _seen(header, p, m)
+    valid = max(0, min(PAGE, end - page * PAGE))
+    hidden = max(0, first - page * PAGE)
+    if hidden >= valid:
+        valid = 0
+    for i in range(n):
+        at = scores + 4 * PAGE * i
+        for j in range(min(hidden, valid)):
+            store32(at + 4 * j, 0xFF800000)
+        call(field(p, Of.SOFTMAX), (at, valid, state + i * 4 * (STATE + field(p, Of.DIM))))
 
 
 @compiled
@@ -91,46 +187,64 @@ def _chunk(
         field(p, Of.QUERIES), field(p, Of.KEYS), field(p, Of.VALUES), field(p, Of.NUMBER_BYTES),
     )  # fmt: skip
     capacity, products = field(p, Of.ROWS), field(p, Of.PRODUCTS)
-    softmax, accumulate = field(p, Of.SOFTMAX), field(p, Of.ACCUMULATE)
+    accumulate = field(p, Of.ACCUMULATE)
     group = heads // kv_heads
     n = n_rows * group
     state_bytes = 4 * (STATE + dim)
     scores = scratch
     sums = scratch + 4 * PAGE * n
     queries = q + 4 * dim * (kv * capacity + row) * group
-    positions = field(header, Head.POSITIONS) + 4 * row
     clear(state, n * state_bytes)
     for i in range(n):
         store32(state + i * state_bytes, 0xFF800000)
-    last = 0
-    for r in range(n_rows):
-        last = max(last, load32(positions + 4 * r))
-    for page in range(pages[0], pages[1]):
+    first, end = _seen(header, p, row)
+    for r in range(1, n_rows):
+        lowest, last = _seen(header, p, row + r)
+        first, end = min(first, lowest), max(end, last)
+    tree = _is_tree(header, row)
+    base = load32(field(header, Head.BASES) + 4 * row)
+    for page in range(max(pages[0], first // PAGE), pages[1]):
         at = (page_of(header, row, page) * kv_heads + kv) * PAGE * dim * size
         following = page_of(header, row, min(page + 1, pages[1] - 1)) * kv_heads + kv
-        longest = min(PAGE, last + 1 - page * PAGE)
-        rows(
-            products, queries, 4 * dim, n, keys + at, (longest + 15) // 16, dim, scores, 4 * PAGE,
-            16 * dim * size, values + at,
-        )  # fmt: skip
-        for i in range(n):
-            valid = load32(positions + 4 * (i // group)) + 1 - page * PAGE
-            valid = max(0, min(PAGE, valid))
-            call(softmax, (scores + 4 * PAGE * i, valid, state + i * state_bytes))
-        rows(
-            products, scores, 4 * PAGE, n, values + at, dim // 16, longest, sums, 4 * dim,
-            16 * PAGE * size, keys + following * PAGE * dim * size,
-        )  # fmt: skip
-        for i in range(n):
-            to = state + i * state_bytes
-            call(accumulate, (to + 4 * STATE, sums + 4 * dim * i, to, dim))
+        longest = min(PAGE, end - page * PAGE)
+        # Of a tree, the page of each row may be another one.
+        count = 1 if tree and (page + 1) * PAGE > base else n_rows
+        for r in range(0, n_rows, count):
+            page_keys, page_values = keys + at, values + at
+            if count == 1 and tree:
+                mine = scratch + _scratch_bytes(group, dim)
+                if _put_together(header, p, row + r, kv, page, page_keys, page_values, mine):
+                    page_keys = mine + 8 * MOST_TRIED
+                    page_values = page_keys + PAGE * dim * size
+            m = count * group
+            rows(
+                products, queries + 4 * dim * r * group, 4 * dim, m, page_keys,
+                (longest + 15) // 16, dim, scores, 4 * PAGE, 16 * dim * size, page_values,
+            )  # fmt: skip
+            for i in range(count):
+                to = state + (r + i) * group * state_bytes
+                _weigh(header, p, row + r + i, page, scores + 4 * PAGE * i * group, to, group)
+            rows(
+                products, scores, 4 * PAGE, m, page_values, dim // 16, longest, sums, 4 * dim,
+                16 * PAGE * size, keys + following * PAGE * dim * size,
+            )  # fmt: skip
+            for i in range(m):
+                to = state + (r * group + i) * state_bytes
+                call(accumulate, (to + 4 * STATE, sums + 4 * dim * i, to, dim))
 
 
 @compiled
-def _span(header: int, span: int) -> tuple[int, int, int]:
+def _pages(header: int, p: int, m: int) -> int:
+    """Pages that row m sees, or could without a window."""
+    return (_seen(header, p, m)[1] + PAGE - 1) // PAGE
+
+
+@compiled
+def _span(header: int, p: int, span: int) -> tuple[int, int, int]:
     """First row, number of rows and number of pages of a span."""
     at = field(header, Head.SPANS) + 24 * span
-    return load64(at), load64(at + 8), load64(at + 16)
+    row, n_rows, n_pages = load64(at), load64(at + 8), load64(at + 16)
+    return row, n_rows, n_pages if field(p, Of.CAUSAL) else _pages(header, p, row)
 
 
 @compiled
@@ -182,7 +296,7 @@ def _split_item(header: int, p: int, tid: int, scratch: int, item: int) -> None:
     state_bytes = 4 * (STATE + dim)
     chunk = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
     span, kv = item // kv_heads, item % kv_heads
-    row, n_rows, n_pages = _span(header, span)
+    row, n_rows, n_pages = _span(header, p, span)
     for slot in range((n_pages + CHUNK - 1) // CHUNK):
         if (item + slot) % threads != tid:
             continue
@@ -204,7 +318,7 @@ def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
     chunk = scratch + 4 * (PAGE + dim) * n_most
     totals = chunk + state_bytes * n_most
     span, kv = item // kv_heads, item % kv_heads
-    row, n_rows, n_pages = _span(header, span)
+    row, n_rows, n_pages = _span(header, p, span)
     n = n_rows * group
     clear(totals, n * state_bytes)
     for r in range(n):
@@ -227,7 +341,7 @@ def finish(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     first, last = share(header, a, tid, field(header, Head.M))
     for m in range(first, last):
         if field(header, Head.SPLIT):
-            n_slots = load32(field(header, Head.POSITIONS) + 4 * m) // (PAGE * CHUNK) + 1
+            n_slots = (_pages(header, p, m) + CHUNK - 1) // CHUNK
             for head in range(heads):
                 chunks = parts + (m * heads + head) * slots * state_bytes
                 copy(scratch, chunks, state_bytes)

@@ -202,11 +202,22 @@ def _source(p: int, tail: int, first: int, t: int, column: int) -> int:
 
 
 @compiled
-def _convolved(p: int, tail: int, first: int, t: int, column: int, scratch: int, to: int) -> None:
+def _before(header: int, first: int, t: int) -> int:
+    """The row before row `t` of a sequence's rows, -1 if that was in a step before."""
+    if t < 0 or field(header, Head.PARENTS) == 0:
+        return t - 1
+    return max(-1, load32(field(header, Head.PARENTS) + 4 * (first + t)) - first)
+
+
+@compiled
+def _convolved(
+    header: int, p: int, tail: int, first: int, t: int, column: int, scratch: int, to: int
+) -> None:
     """A head's values of row `t` after convolution and silu."""
-    taps = field(p, Of.TAPS)
-    for j in range(taps):
-        store64(scratch + 8 * j, _source(p, tail, first, t - taps + 1 + j, column))
+    row = t
+    for j in range(field(p, Of.TAPS) - 1, -1, -1):
+        store64(scratch + 8 * j, _source(p, tail, first, row, column))
+        row = _before(header, first, row)
     w = field(p, Of.CONVOLUTION) + column // 16 * field(p, Of.PANEL_STRIDE)
     call(field(p, Of.CONVOLVE), (scratch, w, field(p, Of.PANEL_STRIDE), to, field(p, Of.DIM)))
 
@@ -221,14 +232,49 @@ def _keep_tail(p: int, tail: int, first: int, n: int, column: int) -> None:
 
 
 @compiled
+def _queries_and_keys(
+    header: int, p: int, tail: int, first: int, start: int, n: int, k_head: int, scratch: int
+) -> None:
+    """q and k of a key head in the records of `n` rows from row `start` of a sequence on."""
+    dim, eps, unit = field(p, Of.DIM), field(p, Of.EPS), field(p, Of.UNIT)
+    for r in range(n):
+        to = scratch + POINTERS + r * field(p, Of.RECORD_BYTES)
+        _convolved(header, p, tail, first, start + r, k_head * dim, scratch, to)
+        call(unit, (to, dim, eps, field(p, Of.SCALE)))
+        column = (field(p, Of.K_HEADS) + k_head) * dim
+        _convolved(header, p, tail, first, start + r, column, scratch, to + 4 * dim)
+        call(unit, (to + 4 * dim, dim, eps, 0x3F800000))
+
+
+@compiled
+def _values_and_gates(
+    header: int, p: int, tail: int, first: int, start: int, n: int, head: int, scratch: int
+) -> None:
+    """v, decay and rate of a value head in the records of `n` rows from row `start` of a sequence on."""
+    k_heads, v_heads, dim = field(p, Of.K_HEADS), field(p, Of.V_HEADS), field(p, Of.DIM)
+    for r in range(n):
+        to = scratch + POINTERS + r * field(p, Of.RECORD_BYTES)
+        value = (2 * k_heads + head) * dim
+        _convolved(header, p, tail, first, start + r, value, scratch, to + 8 * dim)
+        alpha = _source(p, tail, first, start + r, field(p, Of.GATES_AT) + head)
+        bias, a = field(p, Of.DT_BIAS) + 4 * head, field(p, Of.A) + 4 * head
+        call(field(p, Of.GATES), (alpha, alpha + 4 * v_heads, bias, a, to + 16 * dim))
+
+
+@compiled
 def _heads(header: int, p: int, scratch: int, first: int, n: int, k_head: int) -> None:
     """A key head with its value heads, over the `n` rows of one sequence from row `first` on."""
     k_heads, v_heads, dim = field(p, Of.K_HEADS), field(p, Of.V_HEADS), field(p, Of.DIM)
-    eps, unit = field(p, Of.EPS), field(p, Of.UNIT)
-    slot = load32(field(header, Head.SLOTS) + 4 * load32(field(header, Head.SEQUENCE) + 4 * first))
+    sequence = load32(field(header, Head.SEQUENCE) + 4 * first)
+    slot = load32(field(header, Head.SLOTS) + 4 * sequence)
     states = field(p, Of.STATES) + slot * field(p, Of.STATE_BYTES)
     tail = field(p, Of.TAILS) + slot * field(p, Of.TAIL_BYTES)
     key, head_bytes = (k_heads + k_head) * dim, 4 * dim * dim
+    if field(header, Head.LOGS):
+        log = load32(field(header, Head.LOGS) + 4 * sequence)
+        if log >= 0:
+            _try_heads(header, p, scratch, first, n, k_head, log)
+            return
     fresh = load32(field(header, Head.POSITIONS) + 4 * first) == 0
     taps, stride = field(p, Of.TAPS), field(p, Of.RECORD_BYTES)
     records = scratch + POINTERS
@@ -238,12 +284,7 @@ def _heads(header: int, p: int, scratch: int, first: int, n: int, k_head: int) -
             clear(_source(p, tail, first, t, key), 4 * dim)
     for start in range(0, n, BLOCK):
         size = min(BLOCK, n - start)
-        for r in range(size):
-            to = records + r * stride
-            _convolved(p, tail, first, start + r, k_head * dim, scratch, to)
-            call(unit, (to, dim, eps, field(p, Of.SCALE)))
-            _convolved(p, tail, first, start + r, key, scratch, to + 4 * dim)
-            call(unit, (to + 4 * dim, dim, eps, 0x3F800000))
+        _queries_and_keys(header, p, tail, first, start, size, k_head, scratch)
         for head in range(k_head, v_heads, k_heads):
             value = (2 * k_heads + head) * dim
             state = states + head * head_bytes
@@ -251,12 +292,7 @@ def _heads(header: int, p: int, scratch: int, first: int, n: int, k_head: int) -
                 clear(state, head_bytes)
                 for t in range(1 - taps, 0):
                     clear(_source(p, tail, first, t, value), 4 * dim)
-            for r in range(size):
-                to = records + r * stride
-                _convolved(p, tail, first, start + r, value, scratch, to + 8 * dim)
-                alpha = _source(p, tail, first, start + r, 2 * (k_heads + v_heads) * dim + head)
-                bias, a = field(p, Of.DT_BIAS) + 4 * head, field(p, Of.A) + 4 * head
-                call(field(p, Of.GATES), (alpha, alpha + 4 * v_heads, bias, a, to + 16 * dim))
+            _values_and_gates(header, p, tail, first, start, size, head, scratch)
             call(field(p, Of.RECUR), (state, records, stride, size))
             for r in range(size):
                 _deliver(p, first + start + r, head, records + r * stride + 12 * dim)
@@ -267,9 +303,69 @@ def _heads(header: int, p: int, scratch: int, first: int, n: int, k_head: int) -
 
 
 @compiled
-def _deliver(p: int, m: int, head: int, o: int) -> None:
-    """Norm a head's result, gate it with silu(z) and write it in the wanted forms."""
+def _try_heads(
+    header: int, p: int, scratch: int, first: int, n: int, k_head: int, log: int
+) -> None:
+    """As `_heads`, for tried rows: each goes on from its parent's state in scratch memory.
+
+    What the rows bring is logged, so that those which stand can be done again.
+    """
     k_heads, v_heads, dim = field(p, Of.K_HEADS), field(p, Of.V_HEADS), field(p, Of.DIM)
+    sequence = load32(field(header, Head.SEQUENCE) + 4 * first)
+    slot = load32(field(header, Head.SLOTS) + 4 * sequence)
+    states = field(p, Of.STATES) + slot * field(p, Of.STATE_BYTES)
+    tail = field(p, Of.TAILS) + slot * field(p, Of.TAIL_BYTES)
+    head_bytes, stride = 4 * dim * dim, field(p, Of.RECORD_BYTES)
+    records, tried = scratch + POINTERS, scratch + field(p, Of.STATES_AT)
+    parents, goes_on = field(header, Head.PARENTS), field(header, Head.GOES_ON)
+    _log(p, first, n, log, k_head * dim, 4 * dim)
+    _log(p, first, n, log, (k_heads + k_head) * dim, 4 * dim)
+    _queries_and_keys(header, p, tail, first, 0, n, k_head, scratch)
+    for head in range(k_head, v_heads, k_heads):
+        _log(p, first, n, log, (2 * k_heads + head) * dim, 4 * dim)
+        for gate in range(2):
+            _log(p, first, n, log, field(p, Of.GATES_AT) + gate * v_heads + head, 4)
+        _values_and_gates(header, p, tail, first, 0, n, head, scratch)
+        start = 0
+        while start < n:
+            # Rows that follow each other without a branch share one state, at the place of their first.
+            size = 1
+            while start + size < n and (
+                parents == 0 or load32(goes_on + 4 * (first + start + size))
+            ):
+                size += 1
+            before, source = _before(header, first, start), states + head * head_bytes
+            if before >= 0:
+                while parents and load32(goes_on + 4 * (first + before)):
+                    before -= 1
+                source = tried + before * head_bytes
+            copy(tried + start * head_bytes, source, head_bytes)
+            call(
+                field(p, Of.RECUR),
+                (tried + start * head_bytes, records + start * stride, stride, size),
+            )
+            start += size
+        for r in range(n):
+            _deliver(p, first + r, head, records + r * stride + 12 * dim)
+
+
+@compiled
+def _log(p: int, first: int, n: int, log: int, column: int, n_bytes: int) -> None:
+    """Keep columns of tried rows; the log has no z."""
+    to = column
+    if column >= field(p, Of.GATES_AT):
+        to -= field(p, Of.V_HEADS) * field(p, Of.DIM)
+    for r in range(n):
+        source = field(p, Of.MIXED) + (first + r) * field(p, Of.MIXED_STRIDE) + 4 * column
+        copy(field(p, Of.LOG) + (log + r) * field(p, Of.LOG_STRIDE) + 4 * to, source, n_bytes)
+
+
+@compiled
+def _deliver(p: int, m: int, head: int, o: int) -> None:
+    """Norm a head's result, gate it with silu(z) and write it in the wanted forms, if any."""
+    k_heads, v_heads, dim = field(p, Of.K_HEADS), field(p, Of.V_HEADS), field(p, Of.DIM)
+    if not (field(p, Of.OUT) or field(p, Of.CODED)):
+        return
     call(field(p, Of.NORMALISE), (o, field(p, Of.NORM), dim, field(p, Of.EPS)))
     z = (
         field(p, Of.MIXED)

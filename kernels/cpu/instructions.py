@@ -230,6 +230,18 @@ def gather(header: int, a: int, i: int, tid: int, scratch: int) -> None:
         copy(to + r * to_stride, x + m * x_stride, n)
 
 
+def put(header: int, a: int, i: int, tid: int, scratch: int) -> None:
+    """Copy rows."""
+    # a: x, x stride, to, to stride, bytes, x private?
+    x, x_stride, to, to_stride, n = (
+        field(a, 0), field(a, 1), field(a, 2), field(a, 3), field(a, 4),
+    )  # fmt: skip
+    x += own(header, tid, field(a, 5)) * x_stride
+    first, last = share(header, a, tid, field(header, Head.M))
+    for m in range(first, last):
+        copy(to + m * to_stride, x + m * x_stride, n)
+
+
 def code(header: int, a: int, i: int, tid: int, scratch: int) -> None:
     """Code rows as int8."""
     # a: kernel, x, x stride, coded, coded stride, n, private?

@@ -59,6 +59,10 @@ class Attention(IntEnum):
     CODED_STRIDE = 31
     GATE = 32
     """Kernel for the gates that follow each head of q; 0 if there are none."""
+    CAUSAL = 33
+    WINDOW = 34
+    """Tokens that a row sees at most, or 0."""
+    WINDOW_PER_ROW = 35
 
 
 class Delta(IntEnum):
@@ -96,6 +100,13 @@ class Delta(IntEnum):
     CODED = 25
     CODED_STRIDE = 26
     RECORD_BYTES = 27
+    GATES_AT = 28
+    """Column of alpha in a row of `MIXED`; beta follows."""
+    LOG = 29
+    LOG_STRIDE = 30
+    """Where q|k|v|alpha|beta of tried rows are kept."""
+    STATES_AT = 31
+    """Where in the scratch memory the states of tried rows begin."""
 
 
 class Experts(IntEnum):
@@ -187,11 +198,26 @@ class Head(IntEnum):
     SPLIT = 41
     COUNTERS = 42
     SLOTS = 43
-    ASLEEP = 48
+    PLACES = 44
+    """Of each row (int32): where its key and value lie."""
+    BASES = 45
+    """Of each row: the place of its sequence's first row in the step."""
+    ENDS = 46
+    """Of each row: the place after its sequence's last row in the step."""
+    PARENTS = 47
+    """Of each row: the row before it in its text; 0 if that is always the one before."""
+    GOES_ON = 48
+    """Of each row, where there are parents: whether it may move on its parent's state in place."""
+    LOGS = 49
+    """Of each sequence: the first row of its log, -1 if it is not tried; 0 if none is."""
+    ASLEEP = 56
 
 
 ASLEEP_STEP = 8
 """Integers between the places of two workers: asleep (0, 1), and whether it must be woken."""
+
+MOST_TRIED = 32
+"""Most tried rows of a sequence."""
 
 SPAN_ROWS = 8
 """Most rows of one sequence whose attention is computed together."""

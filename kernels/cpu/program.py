@@ -77,21 +77,24 @@ def _find_spans(header: int) -> bool:
     spans = field(header, Head.SPANS)
     tokens = field(header, Head.TOKENS)
     sequences, positions = field(header, Head.SEQUENCE), field(header, Head.POSITIONS)
+    places = field(header, Head.PLACES)
     capacity = PAGE * field(header, Head.TABLE_STRIDE)
     count, longest = 0, 0
     m = 0
     while m < n_rows:
-        n, last = 0, 0
+        n, last, furthest = 0, 0, 0
         sequence = load32(sequences + 4 * m)
         if not 0 <= sequence < field(header, Head.N_SEQUENCES):
             return False
         while m + n < n_rows and n < SPAN_ROWS and load32(sequences + 4 * (m + n)) == sequence:
             position, token = load32(positions + 4 * (m + n)), load32(tokens + 4 * (m + n))
-            if not (0 <= position < capacity and 0 <= token < field(header, Head.N_VOCAB)):
+            place = load32(places + 4 * (m + n))
+            if not (0 <= position <= place < capacity and 0 <= token < field(header, Head.N_VOCAB)):
                 return False
             last = max(last, position)
+            furthest = max(furthest, place)
             n += 1
-        for i in range(last // PAGE + 1):
+        for i in range(furthest // PAGE + 1):
             if not 0 <= page_of(header, m, i) < field(header, Head.N_PAGES):
                 return False
         store64(spans + 24 * count, m)

@@ -157,8 +157,14 @@ class Runtime:
         """The address of an operation, compiled when it is first asked for."""
         return int(_operation(function, self._folder).address)
 
-    def run(self, begin: int, end: int) -> None:
-        """Run instructions [begin, end) of the program; `ValueError` if the header's step is bad."""
+    def run(self, begin: int, end: int, step: NDArray[np.int64] | None = None) -> None:
+        """Run instructions [begin, end) of the program; `ValueError` if the header's step is bad.
+
+        `step` is a header from which the program and all of its variables are taken first.
+        """
+        if step is not None:
+            self.header[Head.PROGRAM] = step[Head.PROGRAM]
+            self.header[Head.M : Head.ASLEEP] = step[Head.M : Head.ASLEEP]
         if self._process != os.getpid():  # the first run, or this is a fork without the threads
             self._start()
         self.header[Head.BEGIN], self.header[Head.END] = begin, end

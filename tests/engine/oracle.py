@@ -15,7 +15,9 @@ from engine.weights import load_weights
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 ARCHITECTURES = ("llama", "qwen3", "qwen35", "qwen35moe")
-LIMITS = Limits(rows=256, sequences=4, pages=16, page_tokens=64, pages_per_sequence=4, slots=16)
+LIMITS = Limits(
+    rows=256, sequences=4, pages=16, page_tokens=64, pages_per_sequence=4, slots=16, tried=32
+)
 
 
 def model_path(architecture: str) -> Path:
@@ -28,14 +30,14 @@ def expected(architecture: str) -> dict[str, Any]:
         return dict(data)
 
 
-def record(ops: Ops, architecture: str) -> SimpleNamespace:
+def record(ops: Ops, architecture: str, capture: tuple[int, ...] = ()) -> SimpleNamespace:
     """Load an oracle model into `ops` and record its forward pass; returns its configuration."""
     model = model_of(architecture)
     with open_model(model_path(architecture)) as file:
         cfg = model.read_config(file)
         weights = load_weights(file, model.tensors(cfg), ops)
         ops.allocate(cfg.shape, LIMITS)
-        with ops.recording():
+        with ops.recording(capture):
             model.forward(ops, weights, cfg)
     return SimpleNamespace(cfg=cfg)
 
