@@ -157,7 +157,10 @@ class Composer(QFrame):
     def set_mode(self, mode: Mode, hint: str = "", help_text: str = "") -> None:
         """What the button does now; `hint` stands in the empty box, `help_text` on the one button."""
         self._mode = mode
-        self.editor.setPlaceholderText(hint)
+        if hint != self.editor.placeholderText():
+            self.editor.setPlaceholderText(hint)
+            # Qt paints it anew only where something else changes, as below the caret.
+            self.editor.viewport().update()
         self._help.setText(help_text)
         self._help.setVisible(mode == "no model" and bool(help_text))
         self._send.setVisible(mode == "send")

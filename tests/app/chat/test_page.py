@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -71,6 +71,23 @@ def test_the_box_grows_to_eight_lines(qtbot: QtBot, page: ChatPage) -> None:
     assert editor.height() == high
     assert high > low
     assert high // editor.fontMetrics().lineSpacing() == MAX_LINES
+
+
+def test_another_hint_is_painted_whole(qtbot: QtBot, page: ChatPage) -> None:
+    painted: list[int] = []
+    viewport = page.composer.editor.viewport()
+
+    class Watch(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if isinstance(event, QPaintEvent):
+                painted.append(event.rect().width())
+            return False
+
+    watch = Watch()
+    QApplication.processEvents()
+    viewport.installEventFilter(watch)
+    page.composer.set_mode("no model", "Something else stands in the empty box now")
+    qtbot.waitUntil(lambda: bool(painted) and max(painted) == viewport.width())
 
 
 def test_stop_takes_the_place_of_send(qtbot: QtBot, page: ChatPage, engine: FakeEngine) -> None:
