@@ -19,11 +19,16 @@ _ENDLESS = 2**53
 
 
 def add_settings(
-    parser: argparse.ArgumentParser, cls: type, but: tuple[str, ...] = (), **defaults: str
+    parser: argparse.ArgumentParser,
+    cls: type,
+    but: tuple[str, ...] = (),
+    action: Any = "store",
+    **defaults: str,
 ) -> None:
     """Add a flag for every setting of a dataclass that has one; absent flags stay None.
 
-    `defaults` are what this command takes in place of the settings' own, for the help.
+    A list's flag may be given several times. `action` is what a flag with one value does. `defaults` are what
+    this command takes in place of the settings' own, for the help.
     """
     group = parser.add_argument_group(_spaced(cls.__name__))
     hints = typing.get_type_hints(cls)
@@ -32,13 +37,20 @@ def add_settings(
         if not info.flag or name in but:
             continue
         kind = _kind(hints[name])
+        if kind is bool:
+            group.add_argument(
+                info.flag, dest=name, action="store_true", default=None, help=info.help
+            )
+            continue
+        many = typing.get_origin(hints[name]) is list
         group.add_argument(
             info.flag,
             dest=name,
+            action="append" if many else action,
             type=str if issubclass(kind, enum.Enum) else kind,
             choices=info.choices or None,
             metavar=None if info.choices else _metavar(info, kind),
-            help=_help(info, known[name]),
+            help=_help(info, None if many else known[name]),
         )
 
 
@@ -46,7 +58,11 @@ def chosen(args: argparse.Namespace, cls: type) -> dict[str, Any]:
     """The settings of a dataclass that were given on the command line."""
     hints = typing.get_type_hints(cls)
     given = {name: getattr(args, name, None) for name in settings_of(cls)}
-    return {name: _kind(hints[name])(value) for name, value in given.items() if value is not None}
+    return {
+        name: value if isinstance(value, list) else _kind(hints[name])(value)
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def read_text(source: str) -> str:
@@ -123,4 +139,5 @@ def _metavar(info: Info, kind: type) -> str:
 
 
 def _spaced(name: str) -> str:
-    return {"EngineConfig": "engine", "SamplingParams": "sampling"}.get(name, name)
+    names = {"EngineConfig": "engine", "SamplingParams": "sampling", "ServerConfig": "server"}
+    return names.get(name, name)

@@ -301,9 +301,6 @@ class ServerConfig:
         32, "Queue", "Requests that may wait for a busy model; more are told to come again later.",
         low=0, high=100_000, step=8, flag="--routing-queue-limit",
     )  # fmt: skip
-    log_prompts: bool = setting(
-        False, "Log prompts", "Write prompts and answers to the log file.", flag="--log-prompts"
-    )
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 import secrets
 import threading
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 from engine import paths
 from engine.errors import EngineError
+from engine.files import write_atomically
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _PATIENCE_S = 5.0  # a locked keyring may ask on a screen that nobody sees
 
 def api_key() -> str:
     """The key, made at the first call."""
-    return _read() or renew_key()
+    return known_key() or renew_key()
 
 
 def renew_key() -> str:
@@ -48,7 +48,8 @@ def key_file() -> Path:
     return paths.settings_file().with_name("api-key")
 
 
-def _read() -> str | None:
+def known_key() -> str | None:
+    """The key, None where none was made yet."""
     try:
         if key := key_file().read_text(encoding="ascii").strip():
             return key
@@ -58,17 +59,11 @@ def _read() -> str | None:
 
 
 def _write_file(key: str) -> None:
-    path = key_file()
-    part = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(key)
-        os.replace(part, path)
+        write_atomically(key_file(), key.encode())  # readable by its owner only
     except OSError as error:
         raise EngineError(
-            f"The API key cannot be kept in {path}: {error.strerror or error}."
+            f"The API key cannot be kept in {key_file()}: {error.strerror or error}."
         ) from error
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.api.logprobs import Row
 from engine.api.turn import Delta, Ended, Turn
-from engine.output import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
+from engine.pieces import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Answer:
 
     parts: tuple[Reasoning | Content | Call, ...]
     end: Ended
-    logprobs: tuple[Any, ...] = ()
+    logprobs: tuple[Row, ...] = ()
 
     @property
     def content(self) -> str:
@@ -103,7 +104,7 @@ def openai_usage(turn: Turn) -> dict[str, Any]:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.reused_tokens},
-        "completion_tokens_details": {"reasoning_tokens": turn.reasoning_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "timings": timings(turn),
     }
 

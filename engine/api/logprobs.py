@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.tokenizer import Tokenizer
+from engine.types import TokenLogprob
 
 LEAST = -9999.0
 """Stands for minus infinity, which JSON cannot say."""
@@ -14,12 +14,9 @@ Row = Mapping[str, Any]
 """One token as chat completions tell it: token, logprob, bytes, top_logprobs."""
 
 
-def row(tokenizer: Tokenizer, token: int, logprob: float, top: Iterable[tuple[int, float]]) -> Row:
+def row(found: TokenLogprob) -> Row:
     """A token with its alternatives; `bytes` are its own, also where they are half a character."""
-    return {
-        **_entry(tokenizer, token, logprob),
-        "top_logprobs": [_entry(tokenizer, other, value) for other, value in top],
-    }
+    return {**_entry(found), "top_logprobs": [_entry(other) for other in found.top]}
 
 
 def of_chat(rows: Sequence[Row]) -> dict[str, Any]:
@@ -43,10 +40,9 @@ def of_text(rows: Sequence[Row], offset: int) -> dict[str, Any]:
     }
 
 
-def _entry(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:
-    data = tokenizer.token_bytes(token)
+def _entry(found: TokenLogprob) -> dict[str, Any]:
     return {
-        "token": data.decode("utf-8", "replace"),
-        "logprob": max(LEAST, logprob),
-        "bytes": list(data),
+        "token": found.data.decode("utf-8", "replace"),
+        "logprob": max(LEAST, found.logprob),
+        "bytes": list(found.data),
     }

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from engine.api.errors import ApiError, refused
 from engine.api.schemas import Body
+from engine.types import ToolChoice
 
 TEXT_PARTS = ("text", "input_text", "output_text")
 _IMAGES = ("image", "image_url", "input_image")
@@ -96,25 +97,38 @@ def plain_tools(given: Sequence[Tool] | None) -> list[dict[str, Any]]:
     return tools
 
 
-def tool_choice(given: Any, tools: Sequence[dict[str, Any]]) -> str:
-    """A choice of tools as `Ask.tool_choice` has it; `given` is a word or {"type": "function", ...}."""
-    if given is None:
-        return "auto"
-    if isinstance(given, dict):
-        function = given.get("function")
-        name = function.get("name") if isinstance(function, dict) else given.get("name")
-        if given.get("type") != "function" or not isinstance(name, str):
-            raise refused(
-                "tool_choice", 'expected "auto", "none", "required" or one function by its name'
-            )
+def tool_choice(given: Any, tools: Sequence[dict[str, Any]]) -> ToolChoice:
+    """Which tools may be called; `given` is a word, or names functions in the forms of OpenAI's dialects."""
+    if given is None or isinstance(given, str):
+        if given == "required" and not tools:
+            raise _bad_choice("tool_choice: required, but there are no tools.")
+        return ToolChoice(given or "auto")
+    mode, named = "required", [given]
+    if given.get("type") == "allowed_tools":
+        allowed = given.get("allowed_tools", given)
+        mode, named = allowed.get("mode", "auto"), allowed.get("tools") or []
+    names = [_function_name(one) for one in named]
+    if not names or mode not in ("auto", "required") or None in names:
+        raise _bad_choice(
+            'tool_choice: expected "auto", "none", "required" or functions by their names.'
+        )
+    for name in names:
         if name not in {tool["function"]["name"] for tool in tools}:
-            raise ApiError(400, f"tool_choice: no tool is called {name[:100]!r}.", "invalid_value",
-                           "tool_choice")  # fmt: skip
-        return f"={name}"
-    if given == "required" and not tools:
-        raise ApiError(400, "tool_choice: required, but there are no tools.", "invalid_value",
-                       "tool_choice")  # fmt: skip
-    return str(given)
+            raise _bad_choice(f"tool_choice: no tool is called {str(name)[:100]!r}.")
+    return ToolChoice(mode, tuple(str(name) for name in names))
+
+
+def _function_name(given: Any) -> str | None:
+    """The name in {"type": "function", "function": {"name": ...}}, or without the inner object."""
+    if not isinstance(given, dict) or given.get("type") != "function":
+        return None
+    inner = given.get("function", given)
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _bad_choice(message: str) -> ApiError:
+    return ApiError(400, message, "invalid_value", "tool_choice")
 
 
 def text_of_parts(parts: Sequence[dict[str, Any]], where: str) -> Iterator[str]:

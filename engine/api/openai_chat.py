@@ -25,7 +25,8 @@ from engine.api.schemas import (
 )
 from engine.api.turn import Ask, Delta, Ended, Turn, respond
 from engine.api.wire import DONE, frame
-from engine.output import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
+from engine.pieces import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
+from engine.types import Format
 
 router = APIRouter()
 
@@ -110,7 +111,7 @@ class ChatBody(SamplingFields):
             tools=tools,
             tool_choice=tool_choice(self.tool_choice, tools),
             parallel_tool_calls=self.parallel_tool_calls is not False,
-            response_format=_format(self.response_format),
+            format=_format(self.response_format),
             thinking=self.thought(),
             template_kwargs=self.chat_template_kwargs or {},
             n=self.n,
@@ -152,15 +153,15 @@ def failure(error: ApiError) -> bytes:
     return frame(openai_body(error)) + DONE
 
 
-def _format(given: ResponseFormat | None) -> dict[str, Any] | None:
+def _format(given: ResponseFormat | None) -> Format | None:
     if given is None or given.type == "text":
         return None
     if given.type == "json_object":
-        return {"type": "json_object"}
+        return Format("json_object")
     schema = (given.json_schema or {}).get("schema")
     if not isinstance(schema, dict):
         raise refused("response_format.json_schema.schema", "expected a JSON schema, an object")
-    return {"type": "json_schema", "json_schema": given.json_schema}
+    return Format("json_schema", schema)
 
 
 def _head(turn: Turn, kind: str, body: ChatBody) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from engine.api.openai_chat import StreamOptions, failure
 from engine.api.schemas import MOST_CHOICES, Number, SamplingFields, Stop, biases, refuse_all, stops
 from engine.api.turn import Ask, Delta, Ended, Turn, respond
 from engine.api.wire import DONE, frame
-from engine.output import Content
+from engine.pieces import Content
 from engine.tokenizer import Tokenizer
 
 router = APIRouter()

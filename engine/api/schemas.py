@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from engine.api.errors import refused
-from engine.api.turn import Thinking
+from engine.reasoning import Thinking
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "x-high", "xhigh", "max"]
 Stop = str | list[str] | None

@@ -12,7 +12,7 @@ A dialect (`openai_chat`, `openai_text`, `openai_responses`, `anthropic`) is a r
 anything is sent, cancels at the engine's next step when the client leaves, and sends `: keep-alive`.
 
 `turn.events()` yields, in order: `Opened` once; then for each choice any number of `Delta` (a piece of
-`engine.output`: Reasoning, Content, ToolCallStart, ToolCallArguments, ToolCallEnd) and one `Ended`. It
+`engine.pieces`: Reasoning, Content, ToolCallStart, ToolCallArguments, ToolCallEnd) and one `Ended`. It
 raises `ApiError` when an answer fails. `turn.usage()` is right after the last event; `usage.timings` makes
 the timings that all dialects share.
 """
@@ -30,19 +30,23 @@ from fastapi import Response
 
 from engine.api.channel import Channel, Item
 from engine.api.errors import ApiError, as_api_error
+from engine.api.logprobs import Row, row
 from engine.api.served import Models, Served
 from engine.api.wire import EventStream, JsonResponse, until_left
 from engine.config import SamplingParams
-from engine.output import Content, OutputParser, Part, Piece, ToolCallStart, output_parser
+from engine.pieces import Content, Part, Piece, ToolCallStart, merged
+from engine.reasoning import Thinking
 from engine.types import (
     Accepted,
     Event,
     Failed,
     Finished,
     FinishReason,
+    Format,
     Request,
     Started,
     TextDelta,
+    ToolChoice,
     Usage,
 )
 from engine.version import version
@@ -51,22 +55,11 @@ STOP, LENGTH, TOOL_CALLS = "stop", "length", "tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
-    """How much a model may think; None leaves it to the server and the model."""
-
-    enabled: bool | None = None
-    effort: str | None = None
-    budget_tokens: int | None = None
-    reply_budget: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
     """What a client wants, checked for its form; exactly one of `messages`, `text` and `ids` is given.
 
     `sampling` holds the fields of `SamplingParams` that the client chose; the model's own fill the rest.
-    `tool_choice` is auto, none, required or a tool's name behind "=". `logprobs` is how many alternatives
-    are wanted for each token, None for no log-probabilities at all.
+    The other fields are those of `engine.types.Request`; `n` answers are wanted.
     """
 
     model: str = ""
@@ -75,9 +68,9 @@ class Ask:
     ids: Sequence[int] | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Mapping[str, Any]] = ()
-    tool_choice: str = "auto"
+    tool_choice: ToolChoice = ToolChoice()
     parallel_tool_calls: bool = True
-    response_format: Mapping[str, Any] | None = None
+    format: Format | None = None
     thinking: Thinking = Thinking()
     template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     n: int = 1
@@ -98,17 +91,16 @@ class Delta:
 
     choice: int
     piece: Piece
-    logprobs: tuple[Any, ...] = ()
+    logprobs: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A choice is done: `reason` is stop, length or tool_calls, `stop` the stop string that ended it."""
+    """A choice is done: `reason` is stop, length or tool_calls; `end` is what the engine tells of it."""
 
     choice: int
     reason: str
-    stop: str | None
-    usage: Usage
+    end: Finished
 
 
 TurnEvent = Opened | Delta | Ended
@@ -118,14 +110,10 @@ TurnEvent = Opened | Delta | Ended
 class _Choice:
     ask: Ask
     request_id: int
-    parser: OutputParser | None = None
-    accepted: bool = False
+    prompt_tokens: int | None = None
     usage: Usage | None = None
-    prompt_tokens: int = 0
-    reasoning_tokens: int = 0
     n_calls: int = 0
-    cut: bool = False
-    unplaced: list[Any] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # of tokens whose text is yet to come
 
 
 class Turn:
@@ -161,17 +149,22 @@ class Turn:
                 text=ask.text,
                 ids=ask.ids,
                 sampling=sampling,
-                tools=list(ask.tools) if ask.tools and ask.tool_choice != "none" else None,
-                template_kwargs=self._template_kwargs(ask),
+                tools=list(ask.tools) or None,
+                tool_choice=ask.tool_choice,
+                parallel_tool_calls=ask.parallel_tool_calls,
+                thinking=self._thinking(ask),
+                template_kwargs=ask.template_kwargs,
+                format=ask.format,
+                logprobs=ask.logprobs,
             )
             choice = _Choice(ask, engine.submit(request, self._channel.listener(index)))
             self.choices.append(choice)
-        while not all(choice.accepted for choice in self.choices):
+        while any(choice.prompt_tokens is None for choice in self.choices):
             for index, event in await self._take():
                 if isinstance(event, Failed):
                     raise as_api_error(event.error)
                 if isinstance(event, Accepted):
-                    self._accept(self.choices[index], event)
+                    self.choices[index].prompt_tokens = event.prompt_tokens
                 else:
                     self._backlog.append((index, event))
 
@@ -210,17 +203,13 @@ class Turn:
             prompt_tokens=sum(u.prompt_tokens for u in prompts.values()),
             reused_tokens=sum(u.reused_tokens for u in prompts.values()),
             completion_tokens=sum(u.completion_tokens for u in ends),
+            reasoning_tokens=sum(u.reasoning_tokens for u in ends),
         )
 
     @property
     def fingerprint(self) -> str:
         """What wrote the answer, as OpenAI's `system_fingerprint`."""
         return f"lucebox-{version()}"
-
-    @property
-    def reasoning_tokens(self) -> int:
-        """Tokens of all choices that were spent on thinking."""
-        return sum(choice.reasoning_tokens for choice in self.choices)
 
     @property
     def agent_turn_cache_hit(self) -> bool:
@@ -240,24 +229,12 @@ class Turn:
             sampling = replace(sampling, max_tokens=min(most, sampling.max_tokens or most))
         return sampling
 
-    def _template_kwargs(self, ask: Ask) -> dict[str, Any]:
-        kwargs: dict[str, Any] = {}
-        enabled = ask.thinking.enabled
-        if enabled is None and self._models.config.thinking != "model":
-            enabled = self._models.config.thinking == "on"
-        if enabled is not None and ask.messages is not None:
-            kwargs["enable_thinking"] = enabled
-        if ask.thinking.effort is not None:
-            kwargs["reasoning_effort"] = ask.thinking.effort
-        return {**kwargs, **ask.template_kwargs}
-
-    def _accept(self, choice: _Choice, event: Accepted) -> None:
-        ask = choice.ask
-        choice.accepted = True
-        choice.prompt_tokens = event.prompt_tokens
-        if ask.messages is not None:
-            tools = ask.tools if ask.tool_choice != "none" else ()
-            choice.parser = output_parser(event.prompt_end, tools, ask.parallel_tool_calls)
+    def _thinking(self, ask: Ask) -> Thinking:
+        """Thinking as asked for, else as the server is set."""
+        usual = self._models.config.thinking
+        if ask.thinking.enabled is not None or ask.messages is None or usual == "model":
+            return ask.thinking
+        return replace(ask.thinking, enabled=usual == "on")
 
     async def _take(self) -> list[Item]:
         items = await self._channel.take()
@@ -273,44 +250,37 @@ class Turn:
             case Started(prompt_tokens=prompt, reused_tokens=reused) if not self._opened:
                 self._opened = True
                 return [Opened(prompt, reused)]
-            case TextDelta():
-                return list(self._pieces(index, choice, event))
-            case Finished(reason=FinishReason.CANCELLED) if not choice.cut:
+            case TextDelta(pieces=pieces, logprobs=logprobs):
+                content = [row(found) for found in logprobs if found.part is Part.CONTENT]
+                return self._deltas(index, choice, pieces, content)
+            case Finished(reason=FinishReason.CANCELLED):
                 raise ApiError(503, "The model was taken away before the answer was done.", "gone")
-            case Finished(reason=reason, stop=stop, usage=usage):
-                return self._finish(index, choice, reason, stop, usage)
+            case Finished():
+                choice.usage = event.usage
+                told = STOP if event.reason is FinishReason.STOP else LENGTH
+                if choice.n_calls and told == STOP:
+                    told = TOOL_CALLS
+                rest = [Delta(index, Content(""), tuple(choice.rows))] if choice.rows else []
+                return [*rest, Ended(index, told, event)]
             case Failed(error=error):
                 raise as_api_error(error)
         return []
 
-    def _pieces(self, index: int, choice: _Choice, event: TextDelta) -> list[TurnEvent]:
-        parser = choice.parser
-        if parser is None:
-            return [Delta(index, Content(event.text))] if event.text else []
-        if parser.part is Part.REASONING:
-            choice.reasoning_tokens += len(event.tokens)
-        found = self._deltas(index, choice, parser.push(event.text))
-        if parser.done and not choice.cut:
-            # Nothing behind the first call is wanted.
-            choice.cut = True
-            self.served.engine.cancel(choice.request_id)
-        return found
-
-    def _deltas(self, index: int, choice: _Choice, pieces: Sequence[Piece]) -> list[TurnEvent]:
+    def _deltas(
+        self, index: int, choice: _Choice, pieces: Sequence[Piece], rows: list[Row]
+    ) -> list[TurnEvent]:
+        """Pieces as events; log-probabilities go with the first text at or after them."""
+        choice.rows += rows
+        found: list[TurnEvent] = []
         for piece in pieces:
             if isinstance(piece, ToolCallStart):
                 choice.n_calls += 1
-                self.served.remember_call(piece.id, choice.prompt_tokens)
-        return [Delta(index, piece) for piece in pieces]
-
-    def _finish(
-        self, index: int, choice: _Choice, reason: FinishReason, stop: str | None, usage: Usage
-    ) -> list[TurnEvent]:
-        choice.usage = usage
-        rest = choice.parser.finish() if choice.parser is not None else []
-        found = self._deltas(index, choice, rest)
-        told = LENGTH if reason is FinishReason.LENGTH else TOOL_CALLS if choice.n_calls else STOP
-        return [*found, Ended(index, told, stop, usage)]
+                self.served.remember_call(piece.id, choice.prompt_tokens or 0)
+            told: tuple[Row, ...] = ()
+            if isinstance(piece, Content):
+                told, choice.rows = tuple(choice.rows), []
+            found.append(Delta(index, piece, told))
+        return found
 
     def _cancel_all(self) -> None:
         for choice in self.choices:
@@ -326,7 +296,11 @@ def _joined(items: list[Item]) -> list[Item]:
             before_index, before = out[-1]
             if before_index == index and isinstance(before, TextDelta):
                 event = replace(
-                    before, text=before.text + event.text, tokens=before.tokens + event.tokens
+                    before,
+                    text=before.text + event.text,
+                    tokens=before.tokens + event.tokens,
+                    pieces=tuple(merged([*before.pieces, *event.pieces])),
+                    logprobs=before.logprobs + event.logprobs,
                 )
                 out.pop()
         out.append((index, event))

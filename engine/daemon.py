@@ -1,0 +1,265 @@
+"""`lucebox daemon`: a model for another program, over JSON lines on stdin and stdout.
+
+Each line in is an object with `op` and, where an answer is to be told apart, `id`. Each line out is an
+object with that `id` and `event`: text, reasoning, tool_call, done, ok or error.
+
+    {"op": "generate", "id": 1, "prompt": "Once"}            or "messages", or "ids"; sampling by its names
+    {"op": "cancel", "id": 1}
+    {"op": "snapshot", "name": "a", "of": 1}                 keep prompt and answer of a finished generation
+    {"op": "restore", "id": 2, "name": "a", "prompt": "and"} go on from there
+    {"op": "list"}  {"op": "free", "name": "a"}  {"op": "park"}  {"op": "unpark"}  {"op": "quit"}
+
+A snapshot is the tokens; what the engine still holds of their state is used again, and the rest computed.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+from engine.config import SamplingParams, settings_of
+from engine.engine import Engine
+from engine.errors import BadRequest, EngineError
+from engine.pieces import Content, Reasoning, ToolCallArguments, ToolCallStart
+from engine.types import Event, Failed, Finished, ModelInfo, Request, TextDelta
+
+_LINE = 64 << 20
+_KEPT = 64
+_MOST_WAITING = 100_000
+_SAMPLING = frozenset(settings_of(SamplingParams)) | {"stop", "logit_bias", "ignore_eos"}
+_INPUT = frozenset({"op", "id", "prompt", "messages", "ids", "tools", "name"})
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A generation: what it began with, and what was written."""
+
+    id: Any
+    request: Request
+    request_id: int = 0
+    tokens: list[int] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    ended: bool = False
+
+
+class Daemon:
+    """One engine behind two streams of lines; `run` works until quit or the end of the input."""
+
+    def __init__(self, engine: Engine, info: ModelInfo, output: IO[bytes]) -> None:
+        self._engine = engine
+        self._info = info
+        self._config = engine.config
+        self._output = output
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+        self._jobs: OrderedDict[Any, _Job] = OrderedDict()
+        self._snapshots: dict[str, list[int]] = {}
+        self._gone = threading.Event()
+        self._ops: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+            "generate": self._generate,
+            "restore": self._generate,
+            "cancel": self._cancel,
+            "snapshot": self._snapshot,
+            "list": self._list,
+            "free": self._free,
+            "park": self._park,
+            "unpark": self._unpark,
+        }
+
+    def run(self, source: IO[bytes]) -> None:
+        """Carry out all lines; `BrokenPipeError` when nobody reads the answers any more."""
+        writer = threading.Thread(target=self._write, name="daemon", daemon=True)
+        writer.start()
+        self._say(None, "ok", model=self._info.name, context=self._info.max_ctx)
+        while not self._gone.is_set() and (line := source.readline(_LINE)):
+            if not line.strip():
+                continue
+            command = self._read(line)
+            if command is not None and command.get("op") == "quit":
+                break
+            if command is not None:
+                self._carry_out(command)
+        for job in self._jobs.values():
+            self._engine.cancel(job.request_id)
+        self._lines.put(None)
+        writer.join(5.0)
+        if self._gone.is_set():
+            raise BrokenPipeError
+
+    def _read(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            command = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._say(None, "error", message=f"The line is not JSON: {error}.")
+            return None
+        if not isinstance(command, dict) or command.get("op") not in {*self._ops, "quit"}:
+            names = ", ".join([*self._ops, "quit"])
+            given = command.get("id") if isinstance(command, dict) else None
+            self._say(given, "error", message=f'Expected an object with "op", one of {names}.')
+            return None
+        return command
+
+    def _carry_out(self, command: dict[str, Any]) -> None:
+        try:
+            answer = self._ops[command["op"]](command)
+        except EngineError as error:
+            self._say(command.get("id"), "error", message=str(error))
+        else:
+            if answer is not None:
+                self._say(command.get("id"), "ok", **answer)
+
+    def _generate(self, command: dict[str, Any]) -> None:
+        if unknown := set(command) - _INPUT - _SAMPLING:
+            raise BadRequest(f"{sorted(unknown)[0]}: no field of {command['op']}.")
+        given_id = command.get("id")
+        if not isinstance(given_id, (str, int, type(None))):
+            raise BadRequest("id: expected a text or a whole number.")
+        if given_id in self._jobs and not self._jobs[given_id].ended:
+            raise BadRequest(f"id: {given_id!r} is being generated.")
+        request = self._request(command)
+        job = _Job(given_id, request)
+        self._jobs[given_id] = job
+        self._jobs.move_to_end(given_id)
+        while len(self._jobs) > _KEPT and next(iter(self._jobs.values())).ended:
+            self._jobs.popitem(last=False)
+        job.request_id = self._engine.submit(request, lambda event: self._hear(job, event))
+
+    def _request(self, command: dict[str, Any]) -> Request:
+        wanted = {name: value for name, value in command.items() if name in _SAMPLING}
+        try:
+            if "stop" in wanted:
+                wanted["stop"] = tuple(wanted["stop"])
+            if "logit_bias" in wanted:
+                wanted["logit_bias"] = {int(k): v for k, v in wanted["logit_bias"].items()}
+            sampling = replace(self._info.sampling, **wanted)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise BadRequest(f"The sampling settings cannot be read: {error}.") from error
+        if command["op"] == "restore":
+            known = self._named(command)
+            more = self._encoded(command.get("prompt", ""), bos=False)
+            return Request(ids=[*known, *more], sampling=sampling)
+        if "prompt" in command:
+            return Request(ids=self._encoded(command["prompt"], bos=None), sampling=sampling)
+        messages, ids, tools = command.get("messages"), command.get("ids"), command.get("tools")
+        for name, value in (("messages", messages), ("ids", ids), ("tools", tools)):
+            if value is not None and not isinstance(value, list):
+                raise BadRequest(f"{name}: expected a list.")
+        if ids is not None and not all(type(token) is int for token in ids):
+            raise BadRequest("ids: expected whole numbers.")
+        return Request(messages=messages, ids=ids, tools=tools, sampling=sampling)
+
+    def _encoded(self, text: Any, bos: bool | None) -> list[int]:
+        tokenizer = self._engine.tokenizer
+        if tokenizer is None:
+            raise BadRequest('The model is parked; send {"op": "unpark"} first.')
+        if not isinstance(text, str):
+            raise BadRequest("prompt: expected a text.")
+        return tokenizer.encode(text, special=True, add_bos=bos)
+
+    def _hear(self, job: _Job, event: Event) -> None:
+        """Called on the engine's thread: it only puts lines into the queue."""
+        match event:
+            case TextDelta(text=text, tokens=tokens, pieces=pieces):
+                job.tokens += tokens
+                job.text.append(text)
+                for piece in pieces or ((Content(text),) if text else ()):
+                    match piece:
+                        case Content(said):
+                            self._say(job.id, "text", text=said)
+                        case Reasoning(said):
+                            self._say(job.id, "reasoning", text=said)
+                        case ToolCallStart(index=index, name=name):
+                            self._say(job.id, "tool_call", index=index, name=name)
+                        case ToolCallArguments(index=index, fragment=fragment):
+                            self._say(job.id, "tool_call", index=index, arguments=fragment)
+            case Finished(reason=reason, usage=usage):
+                job.ended = True
+                self._say(
+                    job.id,
+                    "done",
+                    reason=reason.value,
+                    prompt_tokens=usage.prompt_tokens,
+                    reused_tokens=usage.reused_tokens,
+                    completion_tokens=usage.completion_tokens,
+                    prefill_tok_s=usage.prefill_rate,
+                    decode_tok_s=usage.decode_rate,
+                )
+            case Failed(error=error):
+                job.ended = True
+                self._say(job.id, "error", message=str(error))
+
+    def _cancel(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._engine.cancel(self._job(command.get("id")).request_id)
+        return {}
+
+    def _snapshot(self, command: dict[str, Any]) -> dict[str, Any]:
+        name = command.get("name")
+        if not isinstance(name, str) or not name:
+            raise BadRequest("name: expected a text.")
+        job = self._job(command.get("of", next(reversed(self._jobs), None)))
+        if not job.ended:
+            raise BadRequest("of: this generation has not ended.")
+        request, template = job.request, self._engine.chat_template
+        ids = list(request.ids or ())
+        if request.messages is not None:
+            if template is None:
+                raise BadRequest('The model is parked; send {"op": "unpark"} first.')
+            ids = template.encode(request.messages, request.tools)
+        self._snapshots[name] = [*ids, *job.tokens]
+        return {"name": name, "tokens": len(self._snapshots[name])}
+
+    def _list(self, command: dict[str, Any]) -> dict[str, Any]:
+        kept = [{"name": name, "tokens": len(ids)} for name, ids in self._snapshots.items()]
+        return {"snapshots": kept, "state": self._engine.status().state}
+
+    def _free(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._named(command)
+        del self._snapshots[command["name"]]
+        return {}
+
+    def _park(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._engine.unload()
+        return {}
+
+    def _unpark(self, command: dict[str, Any]) -> dict[str, Any]:
+        if self._engine.status().model is None:
+            self._engine.load(self._info.path, self._config)
+        return {}
+
+    def _named(self, command: dict[str, Any]) -> list[int]:
+        name = command.get("name")
+        found = self._snapshots.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise BadRequest(f"name: there is no snapshot {str(name)[:100]!r}.")
+        return found
+
+    def _job(self, given: Any) -> _Job:
+        job = self._jobs.get(given) if isinstance(given, (str, int, type(None))) else None
+        if job is None:
+            raise BadRequest(f"There is no generation {str(given)[:100]!r}.")
+        return job
+
+    def _say(self, given_id: Any, event: str, **facts: Any) -> None:
+        line = json.dumps({"id": given_id, "event": event, **facts}, ensure_ascii=False)
+        try:
+            self._lines.put_nowait(line.encode("utf-8", "backslashreplace") + b"\n")
+        except queue.Full:
+            self._gone.set()
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                self._output.write(line)
+                self._output.flush()
+            except (OSError, ValueError):
+                self._gone.set()
+                return
+
+
+def serve_lines(engine: Engine, info: ModelInfo, source: IO[bytes], output: IO[bytes]) -> None:
+    """Be the daemon of `engine` until quit or the end of `source`."""
+    Daemon(engine, info, output).run(source)
