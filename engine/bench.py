@@ -13,6 +13,10 @@ from engine.config import SamplingParams
 from engine.engine import Engine
 from engine.errors import BadRequest, ContextOverflow
 from engine.follow import follow
+from engine.gguf import read_header
+from engine.passes import Pass, Profile, pass_costs, read_bandwidth, weight_bytes
+from engine.passes import profiles as kernels_of
+from engine.placement import Footprint, size_text
 from engine.types import Finished, Request, Usage
 
 _WARM_UP = 8
@@ -35,59 +39,208 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Rates in tokens a second, `first_token` in seconds, `peak_memory` bytes of the whole process."""
+class Wanted:
+    """What to measure: prompts of these lengths, `n_decode` tokens written behind each of `contexts`.
+
+    `rows` are the sizes of passes to time, `profile` asks for the time of each kernel.
+    """
+
+    prompts: tuple[int, ...] = (512,)
+    n_decode: int = 128
+    contexts: tuple[int, ...] = (1,)
+    repetitions: int = 3
+    rows: tuple[int, ...] = ()
+    profile: bool = False
+
+    @property
+    def longest(self) -> int:
+        """Tokens of context that all of it needs."""
+        behind = max(self.n_decode, *self.rows, 0) + 1 if self.n_decode or self.rows else 0
+        return max(*self.prompts, max(self.contexts) + behind) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Reading a prompt of `n_prompt` tokens: tokens a second, and seconds to the first token."""
 
     n_prompt: int
-    n_decode: int
-    prefill: Series
-    decode: Series
+    rate: Series
     first_token: Series
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """Writing behind `context` tokens, in tokens a second; `of_read` is the share of the device's read
+    bandwidth that this makes, None where that is not known."""
+
+    context: int
+    rate: Series
+    of_read: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was measured; `read` bytes a second, `weight_bytes` of a token, `peak_memory` of the process."""
+
+    prefill: tuple[Prefill, ...]
+    decode: tuple[Decode, ...]
+    passes: tuple[Pass, ...]
+    profiles: tuple[Profile, ...]
+    read: float | None
+    weight_bytes: int
     peak_memory: int
+
+    def facts(self) -> dict[str, object]:
+        """For JSON."""
+        none = Series(())
+        first = self.prefill[0] if self.prefill else Prefill(0, none, none)
+        decode = self.decode[0].rate if self.decode else none
+        return {
+            "n_prompt": first.n_prompt,
+            "prefill_tok_s": first.rate.facts(),
+            "first_token_s": first.first_token.facts(),
+            "decode_tok_s": decode.facts(),
+            "prefill": [
+                {
+                    "n_prompt": p.n_prompt,
+                    "tok_s": p.rate.facts(),
+                    "first_token_s": p.first_token.facts(),
+                }
+                for p in self.prefill
+            ],
+            "decode": [
+                {"context": d.context, "tok_s": d.rate.facts(), "of_read": d.of_read}
+                for d in self.decode
+            ],
+            "passes": [
+                {"context": p.context, "rows": p.rows, "seconds": p.seconds} for p in self.passes
+            ],
+            "profiles": [
+                {
+                    "context": p.context,
+                    "rows": p.rows,
+                    "kernels": [
+                        {"name": k.name, "seconds": k.seconds, "launches": k.launches}
+                        for k in p.kernels
+                    ],
+                }
+                for p in self.profiles
+            ],
+            "read_gb_s": self.read / 1e9 if self.read else None,
+            "weight_bytes": self.weight_bytes,
+            "peak_memory_bytes": self.peak_memory,
+        }
+
+    def text(self) -> str:
+        """For people."""
+        lines = []
+        for p in self.prefill:
+            lines.append(_figure(f"prefill {p.n_prompt}", p.rate, "tok/s"))
+        for d in self.decode:
+            share = f", {d.of_read:.1%} of read bandwidth" if d.of_read else ""
+            title = "decode" if d.context == 1 else f"decode at {d.context}"
+            lines.append(_figure(title, d.rate, "tok/s") + share)
+        for p in self.prefill:
+            lines.append(_figure(f"first of {p.n_prompt}", p.first_token, "s"))
+        single = {p.context: p.seconds for p in self.passes if p.rows == 1}
+        for one in self.passes:
+            cost = (
+                f", {one.seconds / single[one.context]:.2f} of one" if one.context in single else ""
+            )
+            title = f"pass {one.rows} at {one.context}"
+            lines.append(f"{title:<18}{one.seconds * 1e3:>12,.3f} ms{cost}")
+        for profile in self.profiles:
+            lines.append(f"kernels of {profile.rows} rows at {profile.context}")
+            for k in profile.kernels:
+                each = k.seconds / k.launches
+                lines.append(
+                    f"  {k.name:<24}{k.seconds * 1e6:>10,.1f} us in {k.launches:>4}, {each * 1e6:,.2f} each"
+                )
+        if self.read:
+            lines.append(f"{'read bandwidth':<18}{self.read / 1e9:>12,.0f} GB/s")
+        lines.append(f"{'peak memory':<18}{size_text(self.peak_memory):>12}")
+        return "\n".join(lines)
+
+
+def _figure(title: str, series: Series, unit: str) -> str:
+    digits = 3 if unit == "s" else 1
+    low, high = min(series.values), max(series.values)
+    spread = f" ({low:,.{digits}f} to {high:,.{digits}f})" if len(series.values) > 1 else ""
+    return f"{title:<18}{series.median:>12,.{digits}f} {unit}{spread}"
 
 
 def measure(
-    engine: Engine,
-    n_prompt: int,
-    n_decode: int,
-    repetitions: int,
-    on_round: Callable[[int], None] | None = None,
+    engine: Engine, wanted: Wanted, on_progress: Callable[[str], None] | None = None
 ) -> Report:
-    """Time a prompt of `n_prompt` tokens and, from a prompt of one, `n_decode` tokens, in turn.
+    """Time prompts and writing in turn, round by round, then single passes.
 
     The engine must be served by another thread and idle. A short round that does not count goes first,
-    and every prompt differs from its first token on, so nothing is reused. Raises `ContextOverflow` for
-    numbers that the context does not hold.
+    and every prompt differs from its first token on, so nothing is reused; only what is written behind a
+    longer context begins with the same one each time. Raises `ContextOverflow` for numbers that the context
+    does not hold.
     """
     status = engine.status()
     if status.model is None:
         raise BadRequest("No model is loaded. Load one first.")
-    if max(n_prompt, n_decode + 1) >= status.model.max_ctx:
+    if wanted.longest > status.model.max_ctx + 1:
         raise ContextOverflow(
-            f"A bench of {n_prompt} prompt and {n_decode} written tokens does not fit the context of "
-            f"{status.model.max_ctx:,} tokens."
+            f"What is to be measured needs a context of {wanted.longest:,} tokens; it is"
+            f" {status.model.max_ctx:,}."
         )
-    ids = ordinary_ids(engine, status.model.vocab_size)
-    prompts = Prompts(ids)
-    if n_prompt:
-        run(engine, prompts.next(min(n_prompt, _WARM_UP)), 1)
+    told = on_progress or (lambda text: None)
+    prompts = Prompts(ordinary_ids(engine, status.model.vocab_size))
+    lengths = [n for n in wanted.prompts if n]
+    behind = {context: prompts.next(max(1, context)) for context in wanted.contexts}
+    for n in lengths:
+        run(engine, prompts.next(min(n, _WARM_UP)), 1)
     run(engine, prompts.next(1), _WARM_UP)
-    prefill, decode, first = [], [], []
-    for number in range(1, repetitions + 1):
-        if n_prompt:
-            usage = run(engine, prompts.next(n_prompt), 1)
-            prefill.append(usage.prefill_rate or 0.0)
-            first.append(usage.first_token_s or 0.0)
-        if n_decode:
-            decode.append(run(engine, prompts.next(1), n_decode + 1).decode_rate or 0.0)
-        if on_round:
-            on_round(number)
+    prefill: dict[int, list[Usage]] = {n: [] for n in lengths}
+    decode: dict[int, list[Usage]] = {context: [] for context in behind if wanted.n_decode}
+    for number in range(1, wanted.repetitions + 1):
+        for n in lengths:
+            prefill[n].append(run(engine, prompts.next(n), 1))
+        for context in decode:
+            start = behind[context] if context > 1 else prompts.next(1)
+            decode[context].append(run(engine, start, wanted.n_decode + 1))
+        told(f"round {number} of {wanted.repetitions}")
+    header = read_header(status.model.path)
+    on_card = engine.use(lambda model: model.plan.device != "cpu")
+    weights = weight_bytes(header, on_card)
+    passes, profiles = [], []
+    for context in behind:
+        if wanted.rows:
+            at = context if context > 1 else 0
+            told(f"passes at {at}")
+            passes += engine.use(lambda model, at=at: pass_costs(model, at, wanted.rows))  # type: ignore[misc]
+    if wanted.profile:
+        told("kernels")
+        at = max(behind) if max(behind) > 1 else 0
+        profiles += engine.use(lambda model: kernels_of(model, at, (1, 16)))
+        if lengths:
+            profiles += engine.use(lambda model: kernels_of(model, 0, (min(lengths),)))
+    read = engine.use(read_bandwidth)
+    footprint = Footprint.of(header, on_card=on_card)
+
+    def of_read(context: int, rate: Series) -> float | None:
+        """Weights once, and the keys and values of the middle of what was written."""
+        n_tokens = context + wanted.n_decode / 2
+        size = weights + n_tokens * footprint.kv_values * 2
+        return size * rate.median / read if read else None
+
+    def rates(usages: list[Usage], name: str) -> Series:
+        return Series(tuple(getattr(usage, name) or 0.0 for usage in usages))
+
+    written = {context: rates(found, "decode_rate") for context, found in decode.items()}
     return Report(
-        n_prompt,
-        n_decode,
-        Series(tuple(prefill)),
-        Series(tuple(decode)),
-        Series(tuple(first)),
+        tuple(
+            Prefill(n, rates(found, "prefill_rate"), rates(found, "first_token_s"))
+            for n, found in prefill.items()
+        ),
+        tuple(Decode(c, rate, of_read(c, rate)) for c, rate in written.items()),
+        tuple(passes),
+        tuple(profiles),
+        read,
+        weights,
         peak_memory(),
     )
 

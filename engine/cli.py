@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from engine import paths
-from engine.api.flags import add_flags
 from engine.arguments import add_settings
 from engine.config import EngineConfig, SamplingParams
 from engine.errors import (
@@ -231,9 +230,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         dest="command", metavar="COMMAND", required=True, prog="lucebox"
     )
 
-    def add(
-        name: str, usage: str, summary: str, data: str, model: bool = True
-    ) -> argparse.ArgumentParser:
+    def add(name: str, usage: str, summary: str, data: str) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             usage=f"lucebox {name} {usage}",
@@ -241,7 +238,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
             description=f"{summary} {data}",
             allow_abbrev=False,
         )
-        if model and usage.startswith("MODEL"):
+        if usage.startswith("MODEL"):
             command.add_argument("model", nargs="?", metavar="MODEL", help="a .gguf file")
             command.add_argument("--demo", action="store_true", help="use the demo model")
         if name != "version":
@@ -334,17 +331,32 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add(
         "bench",
-        "MODEL|--demo [-p 512] [-n 128] [-r 3] [--json] [options]",
+        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify] [--profile] [--json] [options]",
         "Measure speed and memory.",
         "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
-        " device, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s, first_token_s"
-        " (each with median and values), peak_memory_bytes, memory.",
+        " device, device_name, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s,"
+        " first_token_s (each with median and values), prefill, decode (a list, one for each length),"
+        " passes, profiles, read_gb_s, weight_bytes, peak_memory_bytes, memory.",
     )
-    command.add_argument("-p", type=int, default=512, metavar="N", help="prompt tokens, 512")
+    command.add_argument("-p", default="512", metavar="N,..", help="prompt tokens, 512")
     command.add_argument("-n", type=int, default=128, metavar="N", help="tokens to write, 128")
+    command.add_argument("-d", default="0", metavar="N,..", help="context to write behind, 0")
     command.add_argument("-r", type=int, default=3, metavar="N", help="rounds, 3")
+    command.add_argument("--verify", action="store_true", help="time passes of 1 to 32 tokens")
+    command.add_argument("--profile", action="store_true", help="time each kernel of a card")
     add_json(command)
     add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file"))
+
+    command = add(
+        "selftest",
+        "[--device cuda:0] [--json]",
+        "Check every kernel of a graphics card against NumPy, and measure its ceilings.",
+        "What is wrong is not used from then on. Exit code 1 if a check failed. With --json one object:"
+        " device, name, architecture, driver, kernels, passed, checks (name, error, tolerance, passed,"
+        " problem), not_used, read_gb_s, int8_tera_s, f16_tera_s, seconds.",
+    )
+    command.add_argument("--device", default="cuda:0", metavar="TEXT", help="default cuda:0")
+    add_json(command)
 
     command = add(
         "devices",
@@ -354,38 +366,6 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         " cores), problem (why there is no graphics card to use, or null).",
     )
     add_json(command)
-
-    command = add(
-        "serve",
-        "MODEL [MODEL ...] | --demo | --model MODEL [its options] ... [options]",
-        "Serve models over the APIs of OpenAI and Anthropic.",
-        "stdout is the address; Ctrl-C ends it.",
-        model=False,
-    )
-    add_flags(command)
-
-    command = add(
-        "daemon",
-        "MODEL|--demo [options]",
-        "Be a model for another program: JSON lines on stdin and stdout.",
-        "Operations: generate, cancel, snapshot, restore, list, free, park, unpark, quit.",
-    )
-    add_settings(command, EngineConfig)
-
-    command = add(
-        "connect",
-        "CLIENT [--url URL] [--key KEY] [--model NAME] [--write]",
-        "Let another program use the server that runs.",
-        "stdout is the client's settings; with --write they go into its file, whose name is then stdout.",
-    )
-    command.add_argument("client", choices=("claude-code", "codex", "opencode", "pi"))
-    command.add_argument("--url", default="http://127.0.0.1:8080", help="where the server is")
-    command.add_argument("--key", help="the API key of a server on another PC")
-    command.add_argument("--model", metavar="NAME", help="by default the server's first")
-    command.add_argument("--write", action="store_true", help="change the client's own file")
-
-    command = add("key", "[--renew]", "Show the API key.", "stdout is the key.")
-    command.add_argument("--renew", action="store_true", help="make a new one; the old one ends")
     add("version", "", "Print the version.", "")
     return parser, tuple(commands.choices)
 

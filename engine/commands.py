@@ -15,22 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine import bench as speed
-from engine import connect as connecting
 from engine import demo, paths
 from engine import perplexity as prediction
-from engine.api import auth
 from engine.arguments import chosen, read_ids, read_messages, read_text
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Precision, SamplingParams
-from engine.daemon import serve_lines
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
 from engine.devices import gpus
 from engine.engine import Engine
-from engine.errors import BadRequest, EngineError
+from engine.errors import BadRequest, EngineError, KernelError
 from engine.follow import follow
 from engine.gguf import read_header
 from engine.loading import LoadedModel, load_model
+from engine.passes import ROWS
 from engine.placement import size_text
 from engine.tokenizer import Tokenizer
 from engine.types import Finished, FinishReason, LoadProgress, ModelInfo, Request, TextDelta
@@ -212,54 +210,73 @@ def inspect(args: argparse.Namespace, console: Console) -> None:
 
 
 def bench(args: argparse.Namespace, console: Console) -> None:
-    """Measure prefill, decode, first token and memory."""
-    for flag, low in (("p", 0), ("n", 0), ("r", 1)):
-        if getattr(args, flag) < low:
-            raise BadRequest(f"-{flag}: found {getattr(args, flag)}, expected at least {low}.")
-    longest = max(args.p, args.n + 1) + 1
-    config = {"max_concurrency": 1, "max_ctx": _whole_pages(longest)}
+    """Measure prefill, decode, first token and memory, and on request passes and kernels."""
+    wanted = speed.Wanted(
+        prompts=_numbers("-p", args.p, 0),
+        n_decode=_at_least("-n", args.n, 0),
+        contexts=tuple(max(1, n) for n in _numbers("-d", args.d, 0)),
+        repetitions=_at_least("-r", args.r, 1),
+        rows=ROWS if args.verify else (),
+        profile=args.profile,
+    )
+    config = {"max_concurrency": 1, "max_ctx": _whole_pages(wanted.longest)}
     with serving(args, console, config) as (engine, info):
-        report = speed.measure(
-            engine, args.p, args.n, args.r, lambda n: console.progress(f"round {n} of {args.r}")
-        )
+        report = speed.measure(engine, wanted, console.progress)
         memory = {part.title: part.bytes for part in engine.metrics().memory}
-    settings = EngineConfig(**chosen(args, EngineConfig))
-    device = list_devices()[0]
-    threads = settings.threads or device.cores
+        plan = engine.use(lambda model: model.plan)
+    name = next((d.name for d in list_devices() if d.id == plan.device), plan.device)
     if args.json:
         facts = {
             "model": info.name,
             "architecture": info.architecture,
             "quant": info.quant,
-            "device": settings.device,
-            "threads": threads,
-            "precision": settings.precision.value,
-            "n_prompt": report.n_prompt,
-            "n_decode": report.n_decode,
-            "prefill_tok_s": report.prefill.facts(),
-            "decode_tok_s": report.decode.facts(),
-            "first_token_s": report.first_token.facts(),
-            "peak_memory_bytes": report.peak_memory,
+            "device": plan.device,
+            "device_name": name,
+            "threads": plan.threads,
+            "precision": plan.precision.value,
+            "n_decode": args.n,
+            **report.facts(),
             "memory": memory,
         }
         _write_json(facts, console)
         return
     console.data(f"{info.name} ({info.architecture}, {info.quant}, {size_text(info.file_bytes)})")
-    console.data(f"{device.name}, {threads} threads, {settings.precision.value}")
-    if args.p:
-        console.data(_figure(f"prefill {args.p}", report.prefill, "tok/s"))
-    if args.n:
-        console.data(_figure(f"decode {args.n}", report.decode, "tok/s"))
-    if args.p:
-        console.data(_figure("first token", report.first_token, "s"))
-    console.data(f"{'peak memory':<14}{size_text(report.peak_memory):>12}")
+    threads = f", {plan.threads} threads" if plan.device == "cpu" else ""
+    console.data(f"{name}{threads}, {plan.precision.value}")
+    console.data(report.text())
 
 
-def _figure(title: str, series: speed.Series, unit: str) -> str:
-    low, high = min(series.values), max(series.values)
-    digits = 3 if unit == "s" else 1
-    spread = f"  ({low:.{digits}f} to {high:.{digits}f})" if len(series.values) > 1 else ""
-    return f"{title:<14}{series.median:>12,.{digits}f} {unit}{spread}"
+def selftest(args: argparse.Namespace, console: Console) -> None:
+    """Check every kernel of a graphics card."""
+    from engine import selftest as trial
+
+    def progress(stage: str, done: int, total: int) -> None:
+        console.progress(f"{stage}, {done} of {total}" if total else stage)
+
+    report = trial.run(args.device, progress)
+    if args.json:
+        _write_json(report.facts(), console)
+    else:
+        console.data(report.text())
+    if not report.passed:
+        raise KernelError("The card failed its self-test; what it does not do right is not used.")
+
+
+def _numbers(flag: str, text: str, low: int) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise BadRequest(f"{flag}: found {text!r}, expected numbers such as 512,2048.") from None
+    for number in found:
+        _at_least(flag, number, low)
+    return found
+
+
+def _at_least(flag: str, number: int, low: int) -> int:
+    if number < low:
+        raise BadRequest(f"{flag}: found {number}, expected at least {low}.")
+    return number
 
 
 def devices(args: argparse.Namespace, console: Console) -> None:
@@ -285,39 +302,6 @@ def devices(args: argparse.Namespace, console: Console) -> None:
             console.data(f"{device.id:<8}{device.name}, {memory}{cores}")
     if problem:
         console.say(problem)
-
-
-def serve(args: argparse.Namespace, console: Console) -> None:
-    """Serve models over the API."""
-    from engine.api import command  # FastAPI loads here, not with the other commands
-
-    command.serve(args, console)
-
-
-def connect(args: argparse.Namespace, console: Console) -> None:
-    """Show or write the settings with which a client uses the server."""
-    url = args.url.rstrip("/").removesuffix("/v1")
-    target = connecting.find_target(url, args.key, args.model)
-    found = connecting.recipe(args.client, target)
-    if args.write:
-        console.data(str(connecting.write(found)))
-    else:
-        console.data(found.text, end="")
-        console.say(f"These settings belong into {found.file}; --write puts them there.")
-    console.say(f"Start it with: {found.start}")
-
-
-def daemon(args: argparse.Namespace, console: Console) -> None:
-    """Be a model for another program, over lines of JSON."""
-    if sys.stdin is None:
-        raise BadRequest("stdin is closed; expected commands on it.")
-    with serving(args, console) as (engine, info):
-        serve_lines(engine, info, sys.stdin.buffer, sys.stdout.buffer)
-
-
-def key(args: argparse.Namespace, console: Console) -> None:
-    """Show the API key, or make a new one."""
-    console.data(auth.renew_key() if args.renew else auth.api_key())
 
 
 @contextlib.contextmanager

@@ -1,0 +1,156 @@
+"""What one pass of a loaded model costs: the time of M rows at once, the bytes it must read, its kernels."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.errors import BadRequest, ContextOverflow
+from engine.gguf import HeaderSummary
+from engine.ops.base import StepInput
+from engine.ops.cuda_device import bytes_on_card
+
+if TYPE_CHECKING:
+    from engine.loading import LoadedModel
+    from engine.ops.cuda_probe import KernelTime
+
+ROWS = (1, 2, 4, 8, 16, 32)
+_WARM_UP = 3
+_LEAST, _LONGEST_S = 5, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """`rows` tokens behind `context` others in one step: the median of its seconds."""
+
+    context: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The kernels of one step of `rows` tokens behind `context` others."""
+
+    context: int
+    rows: int
+    kernels: tuple[KernelTime, ...]
+
+
+def pass_costs(
+    model: LoadedModel,
+    context: int,
+    rows: Sequence[int] = ROWS,
+    repeats: int = 30,
+    on_pass: Callable[[int], None] | None = None,
+) -> list[Pass]:
+    """Time passes that want the scores of all their rows, as a check of drafted tokens does.
+
+    Nothing may run meanwhile; call it through `Engine.use`. Raises `ContextOverflow`.
+    """
+    found = []
+    with _pages(model, context + max(rows)) as table:
+        _fill(model, table, context)
+        for m in rows:
+            if on_pass:
+                on_pass(m)
+            step = _step(model, table, context, m)
+            for _ in range(_WARM_UP):
+                model.ops.run(step)
+            times: list[float] = []
+            while len(times) < _LEAST or (len(times) < repeats and sum(times) < _LONGEST_S):
+                began = time.perf_counter()
+                model.ops.run(step)
+                times.append(time.perf_counter() - began)
+            found.append(Pass(context, m, statistics.median(times)))
+    return found
+
+
+def profiles(model: LoadedModel, context: int, rows: Sequence[int]) -> list[Profile]:
+    """The kernels of steps of a model on a graphics card. Raises `BadRequest`, `ContextOverflow`."""
+    if model.plan.device == "cpu":
+        raise BadRequest("--profile times the kernels of a graphics card; the model is on the CPU.")
+    from engine.ops.cuda_probe import profile
+
+    ops: Any = model.ops
+    found = []
+    with _pages(model, context + max(rows)) as table:
+        _fill(model, table, context)
+        for m in rows:
+            step = _step(model, table, context, m, 1 if m > max(ROWS) else m)
+            found.append(Profile(context, m, tuple(profile(ops, step))))
+    return found
+
+
+def read_bandwidth(model: LoadedModel) -> float | None:
+    """Bytes a second that plain reads get on the model's card; None on the processor."""
+    if model.plan.device == "cpu":
+        return None
+    from engine.ops.cuda_probe import read_bandwidth as measured
+
+    ops: Any = model.ops
+    return measured(ops.card)
+
+
+def weight_bytes(header: HeaderSummary, on_card: bool) -> int:
+    """Bytes of weights that one token must read: of experts those that are used, of an embedding that is not
+    the output too only a row."""
+    arch = header.architecture
+    used, all_of = (
+        header.meta.get(f"{arch}.{key}") for key in ("expert_used_count", "expert_count")
+    )
+    layers = header.meta.get(f"{arch}.block_count", 0)
+    drafting = header.meta.get(f"{arch}.nextn_predict_layers", 0)
+    total = 0.0
+    for name, info in header.infos.items():
+        if name == "token_embd.weight" and "output.weight" in header.infos:
+            continue
+        if drafting and name.startswith(tuple(f"blk.{layers - 1 - i}." for i in range(drafting))):
+            continue
+        size = float(bytes_on_card(info.shape, info.type.id) if on_card else info.n_bytes)
+        if len(info.shape) == 3 and all_of and used:
+            size *= used / all_of
+        total += size
+    return int(total)
+
+
+@contextmanager
+def _pages(model: LoadedModel, n_tokens: int) -> Iterator[list[int]]:
+    """Pages of the pool for a while, so that nothing that others remember is written over."""
+    pool = model.scheduler.pool
+    n = math.ceil(n_tokens / pool.page_tokens)
+    pages = pool.alloc(n) if n_tokens <= model.plan.max_ctx else None
+    if pages is None:
+        raise ContextOverflow(
+            f"Passes behind so many tokens need a context of {n_tokens:,}; it is {model.plan.max_ctx:,}."
+        )
+    try:
+        yield pages
+    finally:
+        pool.release(pages)
+
+
+def _fill(model: LoadedModel, pages: list[int], context: int) -> None:
+    """Read a text of `context` tokens."""
+    for start in range(0, context, model.plan.prefill_chunk):
+        model.ops.run(_step(model, pages, start, min(model.plan.prefill_chunk, context - start), 0))
+
+
+def _step(
+    model: LoadedModel, pages: list[int], start: int, rows: int, wanted: int | None = None
+) -> StepInput:
+    tokens = np.random.default_rng(start + rows).integers(0, model.info.vocab_size, rows)
+    index = np.arange(rows, dtype=np.int32)
+    table = np.zeros((1, -(-model.plan.max_ctx // model.plan.page_tokens)), np.int32)
+    table[0, : len(pages)] = pages
+    return StepInput(
+        tokens.astype(np.int32), start + index, np.zeros_like(index), table,
+        index[rows - (rows if wanted is None else wanted) :], np.zeros(1, np.int32),
+    )  # fmt: skip
