@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from engine import paths
+from engine.api.flags import add_flags
 from engine.arguments import add_settings
 from engine.config import EngineConfig, SamplingParams
 from engine.errors import (
@@ -230,7 +231,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         dest="command", metavar="COMMAND", required=True, prog="lucebox"
     )
 
-    def add(name: str, usage: str, summary: str, data: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, usage: str, summary: str, data: str, model: bool = True
+    ) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             usage=f"lucebox {name} {usage}",
@@ -238,7 +241,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
             description=f"{summary} {data}",
             allow_abbrev=False,
         )
-        if usage.startswith("MODEL"):
+        if model and usage.startswith("MODEL"):
             command.add_argument("model", nargs="?", metavar="MODEL", help="a .gguf file")
             command.add_argument("--demo", action="store_true", help="use the demo model")
         if name != "version":
@@ -366,6 +369,38 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         " cores), problem (why there is no graphics card to use, or null).",
     )
     add_json(command)
+
+    command = add(
+        "serve",
+        "MODEL [MODEL ...] | --demo | --model MODEL [its options] ... [options]",
+        "Serve models over the APIs of OpenAI and Anthropic.",
+        "stdout is the address; Ctrl-C ends it.",
+        model=False,
+    )
+    add_flags(command)
+
+    command = add(
+        "daemon",
+        "MODEL|--demo [options]",
+        "Be a model for another program: JSON lines on stdin and stdout.",
+        "Operations: generate, cancel, snapshot, restore, list, free, park, unpark, quit.",
+    )
+    add_settings(command, EngineConfig)
+
+    command = add(
+        "connect",
+        "CLIENT [--url URL] [--key KEY] [--model NAME] [--write]",
+        "Let another program use the server that runs.",
+        "stdout is the client's settings; with --write they go into its file, whose name is then stdout.",
+    )
+    command.add_argument("client", choices=("claude-code", "codex", "opencode", "pi"))
+    command.add_argument("--url", default="http://127.0.0.1:8080", help="where the server is")
+    command.add_argument("--key", help="the API key of a server on another PC")
+    command.add_argument("--model", metavar="NAME", help="by default the server's first")
+    command.add_argument("--write", action="store_true", help="change the client's own file")
+
+    command = add("key", "[--renew]", "Show the API key.", "stdout is the key.")
+    command.add_argument("--renew", action="store_true", help="make a new one; the old one ends")
     add("version", "", "Print the version.", "")
     return parser, tuple(commands.choices)
 

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine import bench as speed
+from engine import connect as connecting
 from engine import demo, paths
 from engine import perplexity as prediction
+from engine.api import auth
 from engine.arguments import chosen, read_ids, read_messages, read_text
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Precision, SamplingParams
+from engine.daemon import serve_lines
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
 from engine.devices import gpus
@@ -302,6 +305,39 @@ def devices(args: argparse.Namespace, console: Console) -> None:
             console.data(f"{device.id:<8}{device.name}, {memory}{cores}")
     if problem:
         console.say(problem)
+
+
+def serve(args: argparse.Namespace, console: Console) -> None:
+    """Serve models over the API."""
+    from engine.api import command  # FastAPI loads here, not with the other commands
+
+    command.serve(args, console)
+
+
+def connect(args: argparse.Namespace, console: Console) -> None:
+    """Show or write the settings with which a client uses the server."""
+    url = args.url.rstrip("/").removesuffix("/v1")
+    target = connecting.find_target(url, args.key, args.model)
+    found = connecting.recipe(args.client, target)
+    if args.write:
+        console.data(str(connecting.write(found)))
+    else:
+        console.data(found.text, end="")
+        console.say(f"These settings belong into {found.file}; --write puts them there.")
+    console.say(f"Start it with: {found.start}")
+
+
+def daemon(args: argparse.Namespace, console: Console) -> None:
+    """Be a model for another program, over lines of JSON."""
+    if sys.stdin is None:
+        raise BadRequest("stdin is closed; expected commands on it.")
+    with serving(args, console) as (engine, info):
+        serve_lines(engine, info, sys.stdin.buffer, sys.stdout.buffer)
+
+
+def key(args: argparse.Namespace, console: Console) -> None:
+    """Show the API key, or make a new one."""
+    console.data(auth.renew_key() if args.renew else auth.api_key())
 
 
 @contextlib.contextmanager
