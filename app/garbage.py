@@ -26,13 +26,14 @@ class Collector(QObject):
 
     @Slot()
     def check(self) -> None:
-        """Collect the generations that are due, the youngest first."""
-        for generation, (count, most) in enumerate(
-            zip(gc.get_count(), self._thresholds, strict=True)
-        ):
+        """Collect the oldest generation that is due, and with it the younger ones."""
+        due = -1
+        for count, most in zip(gc.get_count(), self._thresholds, strict=True):
             if not most or count <= most:
-                return
-            gc.collect(generation)
+                break
+            due += 1
+        if due >= 0:
+            gc.collect(due)
 
     def keep(self) -> None:
         """Leave what exists now out of later collections: imported modules stay to the end."""

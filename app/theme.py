@@ -63,6 +63,7 @@ class Theme(QObject):
         self.dark = False
         app.setStyle("Fusion")
         app.styleHints().colorSchemeChanged.connect(self._on_scheme)
+        app.screenAdded.connect(self._refresh)
         self._refresh()
 
     def apply(self, choice: str | None = None, text_size: float | None = None) -> None:
@@ -120,15 +121,13 @@ class Theme(QObject):
         """An icon of `resources/icons`, painted in a token's colour; greyed where disabled."""
         key = (name, color, size, gap)
         if key not in self._icons:
-            icon = QIcon()
-            for mode, token in (
-                (QIcon.Mode.Normal, color),
-                (QIcon.Mode.Active, color),
-                (QIcon.Mode.Selected, color),
-                (QIcon.Mode.Disabled, "text.disabled"),
-            ):
-                for ratio in {1.0, 2.0, QGuiApplication.primaryScreen().devicePixelRatio()}:
-                    icon.addPixmap(self.pixmap(name, token, size, ratio, gap), mode)
+            icon, mode = QIcon(), QIcon.Mode
+            # A picture takes 0.3 ms: only those that a screen of this PC shows are painted.
+            for ratio in {s.devicePixelRatio() for s in QGuiApplication.screens()}:
+                usual = self.pixmap(name, color, size, ratio, gap)
+                for alike in (mode.Normal, mode.Active, mode.Selected):
+                    icon.addPixmap(usual, alike)
+                icon.addPixmap(self.pixmap(name, "text.disabled", size, ratio, gap), mode.Disabled)
             self._icons[key] = icon
         return self._icons[key]
 

@@ -23,8 +23,9 @@ from app.chat.colors import Mark
 from app.chat.markdown import Kind, Piece, Span
 from app.chat.style import Line, Style
 
-CODE_LINES = 24
-TABLE_ROWS = 16
+# Lines of code and rows of a table that are laid out at once.
+CODE_LINES = 8
+TABLE_ROWS = 8
 _NEW_LINE = "\u2028"
 
 

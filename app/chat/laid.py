@@ -18,7 +18,8 @@ from app.chat.style import Style
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-FEED = 1000
+# Letters that are read at once.
+FEED = 500
 
 
 class Place(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
 
 SPOKEN_LENGTH = 4000
 FOLD_PAD = 12
+_Part = TypeVar("_Part", bound=QWidget)
 
 
 class MessageRow(QWidget):
     """Shows an entry; rows are used again for other entries as the list scrolls.
+
+    Its buttons and words are made when they are first shown: all of them take as long as a page of text.
 
     Signals:
         wanted(action, message id): "copy", "regenerate", "edit", "previous", "next", "fold", "retry",
@@ -41,37 +46,84 @@ class MessageRow(QWidget):
         self._selection = selection
         self._place: Layout | None = None
         self._hover = False
+        self._current = False
+        self._code_buttons: list[QPushButton] = []
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMouseTracking(True)
         self.setProperty("ringRadius", theme().radius("panel"))
-        self._fold = QPushButton(self)
-        self._fold.setProperty("kind", "quiet")
-        self._fold.setStyleSheet("QPushButton { font-weight: 400; }")
-        self._fold.clicked.connect(self._on_fold)
-        self._folded_text = label("", "muted")
-        self._folded_text.setParent(self)
-        self._copy = self._icon("copy", self.tr("Copy"), "copy")
-        self._again = self._icon("retry", self.tr("Answer again"), "regenerate", "Ctrl+R")
-        self._edit = self._icon("branch", self.tr("Edit as a new version"), "edit")
-        self._previous = self._icon(
-            "chevron-left", self.tr("Previous version"), "previous", "Alt+Left"
-        )
-        self._next = self._icon("chevron-right", self.tr("Next version"), "next", "Alt+Right")
-        self._version = label("", "small")
-        self._note = label("", "small")
-        self._retry = button(self.tr("Try again"), self._emit("retry"), icon="retry")
-        self._new = button(self.tr("New chat with this question"), self._emit("new_chat"))
-        for widget in (self._version, self._note, self._retry, self._new):
-            widget.setParent(self)
-        self._code_buttons: list[QPushButton] = []
-        self._version.setAlignment(Qt.AlignmentFlag.AlignCenter)
+
+    # Parts
+
+    def _add(self, part: _Part) -> _Part:
+        part.setParent(self)
+        return part
 
     def _icon(self, icon: str, name: str, action: str, keys: str = "") -> IconButton:
         made = IconButton(icon, name, f"{name} ({keys})" if keys else name, self, "controlCompact")
         made.clicked.connect(self._emit(action))
+        return self._add(made)
+
+    @cached_property
+    def _fold(self) -> QPushButton:
+        made = self._add(QPushButton(self))
+        made.setProperty("kind", "quiet")
+        made.setStyleSheet("QPushButton { font-weight: 400; }")
+        made.clicked.connect(self._on_fold)
         return made
+
+    @cached_property
+    def _folded_text(self) -> QLabel:
+        return self._add(label("", "muted"))
+
+    @cached_property
+    def _copy(self) -> IconButton:
+        return self._icon("copy", self.tr("Copy"), "copy")
+
+    @cached_property
+    def _again(self) -> IconButton:
+        return self._icon("retry", self.tr("Answer again"), "regenerate", "Ctrl+R")
+
+    @cached_property
+    def _edit(self) -> IconButton:
+        return self._icon("branch", self.tr("Edit as a new version"), "edit")
+
+    @cached_property
+    def _previous(self) -> IconButton:
+        return self._icon("chevron-left", self.tr("Previous version"), "previous", "Alt+Left")
+
+    @cached_property
+    def _next(self) -> IconButton:
+        return self._icon("chevron-right", self.tr("Next version"), "next", "Alt+Right")
+
+    @cached_property
+    def _version(self) -> QLabel:
+        made = self._add(label("", "small"))
+        made.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        return made
+
+    @cached_property
+    def _note(self) -> QLabel:
+        return self._add(label("", "small"))
+
+    @cached_property
+    def _retry(self) -> QPushButton:
+        return self._add(button(self.tr("Try again"), self._emit("retry"), icon="retry"))
+
+    @cached_property
+    def _new(self) -> QPushButton:
+        return self._add(button(self.tr("New chat with this question"), self._emit("new_chat")))
+
+    def _show(self, **wanted: bool) -> None:
+        """Show or hide parts by name."""
+        for name, there in wanted.items():
+            if there or self._made(name):
+                getattr(self, f"_{name}").setVisible(there)
+
+    def _made(self, *names: str) -> list[QWidget]:
+        """Those of the parts that are there."""
+        return [self.__dict__[f"_{name}"] for name in names if f"_{name}" in self.__dict__]
 
     def _emit(self, action: str) -> Callable[[], None]:
         def emit() -> None:
@@ -135,8 +187,7 @@ class MessageRow(QWidget):
 
     def _arrange_header(self, entry: Entry, place: Layout) -> None:
         there = place.header is not None
-        self._fold.setVisible(there)
-        self._folded_text.setVisible(there)
+        self._show(fold=there, folded_text=there)
         if place.header is None:
             return
         seconds = entry.message.usage.get("thought_s")
@@ -203,30 +254,28 @@ class MessageRow(QWidget):
         final = not entry.writing
         failed = entry.message.state is State.FAILED
         quiet = entry.is_user and not self._awake()
-        self._copy.setVisible(final and not quiet and bool(entry.message.text))
-        self._edit.setVisible(entry.is_user and not quiet)
-        self._again.setVisible(final and not entry.is_user and not failed)
-        self._retry.setVisible(failed)
-        self._new.setVisible(failed and entry.message.error_kind == "ContextOverflow")
-        many = entry.shown.versions > 1
-        for widget in (self._previous, self._next, self._version):
-            widget.setVisible(many)
-        self._note.setText(self._footnote(entry))
-        self._note.setVisible(bool(self._note.text()))
-        left: list[QWidget] = [
-            self._copy,
-            self._edit,
-            self._again,
-            self._retry,
-            self._new,
-            self._note,
-        ]
+        many, note = entry.shown.versions > 1, self._footnote(entry)
+        self._show(
+            copy=final and not quiet and bool(entry.message.text),
+            edit=entry.is_user and not quiet,
+            again=final and not entry.is_user and not failed,
+            retry=failed,
+            new=failed and entry.message.error_kind == "ContextOverflow",
+            previous=many,
+            next=many,
+            version=many,
+            note=bool(note),
+        )
+        if note:
+            self._note.setText(note)
+        left = self._made("copy", "edit", "again", "retry", "new", "note")
         self._line_up([w for w in left if not w.isHidden()], place.footer)
         if many:
             self._version.setText(f"{entry.shown.version} / {entry.shown.versions}")
             self._previous.setEnabled(entry.shown.version > 1)
             self._next.setEnabled(entry.shown.version < entry.shown.versions)
             self._line_up_right(place.footer)
+        self._let_focus()
 
     def _footnote(self, entry: Entry) -> str:
         message = entry.message
@@ -298,11 +347,24 @@ class MessageRow(QWidget):
 
     def set_current(self, current: bool) -> None:
         """Let Tab reach this row's buttons only while it is the current one."""
-        policy = Qt.FocusPolicy.TabFocus if current else Qt.FocusPolicy.NoFocus
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if current else Qt.FocusPolicy.ClickFocus)
-        for child in self.findChildren(QWidget):
-            if not isinstance(child, QLabel):
-                child.setFocusPolicy(policy)
+        self._current = current
+        policy = Qt.FocusPolicy.StrongFocus if current else Qt.FocusPolicy.ClickFocus
+        self.setFocusPolicy(policy)
+        self._let_focus()
+
+    def _let_focus(self) -> None:
+        first, last = (
+            self._made("fold"),
+            ("copy", "again", "edit", "previous", "next", "retry", "new"),
+        )
+        parts = [*first, *self._code_buttons, *self._made(*last)]
+        for part in parts:
+            part.setFocusPolicy(
+                Qt.FocusPolicy.TabFocus if self._current else Qt.FocusPolicy.NoFocus
+            )
+        # They were made in the order in which they were first shown.
+        for before, after in pairwise(parts if self._current else ()):
+            QWidget.setTabOrder(before, after)
 
     # Texts and places
 

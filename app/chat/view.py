@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
@@ -28,11 +29,13 @@ from app.chat.tree import Message
 from app.theme import theme
 from app.widgets import button
 
-# Milliseconds of layout work in one turn of the event loop: half of a frame is left for painting.
+# Layout work in one turn of the event loop: more than half of a frame is left for painting.
 SLICE_S = 0.003
 WAIT_MS = 4
+# Messages around the visible ones that are laid out ahead, and that are kept.
 NEAR = 20
-FAR = 60
+FAR = 30
+UNLOAD = 4
 GAP = 4
 MARGIN = 24
 
@@ -60,25 +63,20 @@ class MessageView(QAbstractScrollArea):
         self.pointer = Pointer(self)
         self._lexers = Lexers(self)
         self._lexers.ready.connect(self._on_language)
-        self._styles = Styles(Style(theme()), Style(theme(), muted=True))
         self._entries: list[Entry] = []
         self._column = Column(MARGIN, GAP)
         self._rows: dict[str, MessageRow] = {}
         self._pool: list[MessageRow] = []
-        self._current = ""
-        self._pinned = True
-        self._anchor = (0, 0.0)
-        self._placing = False
+        self._current, self._anchor = "", (0, 0.0)
+        self._pinned, self._placing = True, False
         self._work = QTimer(self, singleShot=True)
         self._work.timeout.connect(self._on_work)
         self._jump = button(self.tr("Jump to latest"), self.to_end, icon="chevron-down")
         self._jump.setParent(self)
         self._jump.hide()
         self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
-        self.verticalScrollBar().setSingleStep(self._styles.answer.body.height)
         theme().changed.connect(self._on_theme)
-        for _ in range(4):
-            self._pool.append(self._new_row())
+        self._on_theme()
 
     # What is shown
 
@@ -87,8 +85,7 @@ class MessageView(QAbstractScrollArea):
         known = {e.message.id: e for e in self._entries}
         heights = dict(zip(known, self._column.heights, strict=True))
         same = bool(messages) and bool(known) and messages[0].id in known
-        self._entries = []
-        width = self._width()
+        self._entries, width = [], self._width()
         for message in messages:
             entry = known.get(message.id)
             if entry is None or entry.message is not message:
@@ -101,13 +98,16 @@ class MessageView(QAbstractScrollArea):
         self.selection.rows = {e.message.id: i for i, e in enumerate(self._entries)}
         for message_id in [m for m in self._rows if m not in self.selection.rows]:
             self._recycle(message_id)
-        if not same:
-            self._pinned = True
-            self._current = ""
         self._column.fill(heights.get(e.message.id) or e.estimate() for e in self._entries)
-        for i in self._visible():
-            self._measure(i)
-        self._fill()
+        if same:
+            for i in self._visible():
+                self._measure(i)
+            self._fill()
+            return
+        self._pinned, self._current = True, ""
+        self._sync_bar()
+        # To take in 300 messages is enough for one turn.
+        self._work.start(0)
 
     def set_shown(self, message_id: str, shown: Shown) -> None:
         """Change what stands around a message."""
@@ -239,8 +239,11 @@ class MessageView(QAbstractScrollArea):
 
     # Layout work
 
-    def _fill(self) -> None:
-        """Lay out what is visible as far as the time of one slice goes, and give it widgets."""
+    def _fill(self, whole: bool = True) -> None:
+        """Lay out what is visible as far as the time of one slice goes, and give it widgets.
+
+        Unless `whole`, widgets that must be made may wait too.
+        """
         deadline = time.perf_counter() + SLICE_S
         late = False
         for _ in range(len(self._entries) + 1):
@@ -256,7 +259,7 @@ class MessageView(QAbstractScrollArea):
                 late = True
                 break
         self._sync_bar()
-        self._place_rows()
+        late = not self._place_rows(float("inf") if whole else deadline) or late
         if late or self._next_near() is not None:
             # What is only near can wait: layout and painting should not add up to one long turn.
             self._work.start(0 if late else WAIT_MS)
@@ -285,24 +288,26 @@ class MessageView(QAbstractScrollArea):
     def _on_work(self) -> None:
         visible = self._visible()
         if any(not self._entries[i].done for i in visible):
-            self._fill()
-            return
+            return self._fill(whole=False)
         deadline = time.perf_counter() + SLICE_S
         while (i := self._next_near()) is not None and time.perf_counter() < deadline:
             self._entries[i].advance(deadline)
             self._measure(i)
         self._unload_far(visible)
         self._sync_bar()
-        self._place_rows()
-        if self._next_near() is not None:
+        if not self._place_rows(deadline) or self._next_near() is not None:
             self._work.start(WAIT_MS)
 
     def _unload_far(self, visible: range) -> None:
-        for i in (visible.start - FAR - 1, visible.stop + FAR):
-            if 0 <= i < len(self._entries) and self._entries[i].main.boxes:
-                self._entries[i].unload()
+        """Let go of layouts that are far from what is shown, some at a time."""
+        kept = range(visible.start - FAR, visible.stop + FAR)
+        far = (e for i, e in enumerate(self._entries) if i not in kept and e.main.boxes)
+        for entry in islice(far, UNLOAD):
+            entry.unload()
 
-    def _place_rows(self) -> None:
+    def _place_rows(self, deadline: float) -> bool:
+        """Put widgets where visible messages are; false if some that must be made have to wait."""
+        made = waiting = False
         visible = self._visible()
         wanted = {self._entries[i].message.id for i in visible}
         for message_id in [m for m in self._rows if m not in wanted]:
@@ -312,7 +317,10 @@ class MessageView(QAbstractScrollArea):
             row = self._rows.get(entry.message.id)
             new = row is None or row.entry is not entry
             if row is None:
-                row = self._pool.pop() if self._pool else self._new_row()
+                if made and time.perf_counter() > deadline:
+                    waiting = True
+                    continue
+                row, made = self._pool.pop() if self._pool else self._new_row(), True
                 self._rows[entry.message.id] = row
             if new:
                 row.bind(entry)
@@ -324,6 +332,7 @@ class MessageView(QAbstractScrollArea):
                 row.arrange()
                 row.show()
         self._place_jump()
+        return not waiting
 
     def _place(self, i: int) -> QRect:
         """Where the row of an entry belongs on the viewport."""
@@ -356,11 +365,11 @@ class MessageView(QAbstractScrollArea):
             entry.set_width(column)
         heights = zip(self._entries, self._column.heights, strict=True)
         self._column.fill(h if e.main.boxes else e.estimate() for e, h in heights)
-        self._fill()
+        self._fill(whole=False)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._fill()
+        self._fill(whole=False)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self.viewport()).fillRect(event.rect(), theme().color("surface.bg"))
@@ -401,10 +410,8 @@ class MessageView(QAbstractScrollArea):
             entry.unfolded = not entry.unfolded
             entry.refresh()
             entry.set_width(self._width())
-            self._column.set_height(self.selection.rows[message_id], entry.layout().height)
-            self._fill()
             self._measure(self.selection.rows[message_id])
-            self._place_rows()
+            self._fill()
             return
         self.wanted.emit(action, message_id)
 
@@ -420,7 +427,7 @@ class MessageView(QAbstractScrollArea):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        if self._entries and (row := self._rows.get(self._current)) is not None:
+        if (row := self._rows.get(self._current)) is not None:
             row.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -487,8 +494,6 @@ class MessageView(QAbstractScrollArea):
 
     def row_at(self, point: QPoint) -> tuple[int, MessageRow] | None:
         """The row nearest to a point of the viewport."""
-        found = None
-        for index, row in self.rows():
-            if found is None or row.y() <= point.y():
-                found = (index, row)
-        return found
+        rows = self.rows()
+        above = [r for r in rows if r[1].y() <= point.y()]
+        return above[-1] if above else rows[0] if rows else None

@@ -1,37 +1,54 @@
-"""Measures how long the GUI thread is held while a long chat scrolls and an answer streams.
+"""Measures how long the GUI thread is held from the first picture on, with a long chat and an answer.
 
-    python -m tests.bench.chat_scroll [--messages 300] [--chars 2000] [--tokens 2000] [--json]
+    python -m tests.bench.chat_scroll [--messages 300] [--chars 2000] [--tokens 2000] [--plain] [--json]
 
-Two figures for each phase, in milliseconds. "gap": the time between two ticks of a 1 ms timer, which
-holds what everything on the machine does; "cpu": the processor time that the GUI thread spent between
-the same two ticks, which holds only our own work. A block is what a user would feel as one.
+The whole application runs over an engine that streams a text at 120 tokens a second. Two figures for each
+phase, in milliseconds. "wall": the time between two ticks of a 1 ms timer, which holds what everything on
+the machine does; "own": the processor time that the GUI thread spent between the same two ticks, which
+holds only our own work. A block is what a user would feel as one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from PySide6.QtCore import QElapsedTimer, QEventLoop, QObject, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from app.chat.entry import Shown
+from app.chat.session import ChatSession
+from app.chat.store import ChatStore
 from app.chat.tree import Chat, ChatInfo, Message, Role, State
 from app.chat.view import MessageView
+from app.crash import Watch as CrashWatch
 from app.garbage import Collector
-from app.theme import theme
+from app.instance import Instance
+from app.main import Application, Wanted, make_application
+from engine import paths
+from tests.app.fake_engine import FakeEngine
 
 LIMIT_MS = 16.0
+RATE = 120
 SENTENCE = (
     "the file is read whole because of its size so iterate over lines instead and keep one buffer "
     "`code` **bold** measure memory before after loop [link](https://example.com) value result"
 )
+OTHER = (
+    "이 함수는 파일 전체를 한 번에 읽습니다 그래서 메모리를 많이 씁니다 **굵게** `코드` 👍 → ≤ 🚀 "
+    "これは 例です 这是 例子 это пример ésta está ½ ✓ 🎉"
+)
 CODE = "def slow(path: str, limit: float) -> list[str]:\n    return [x for x in open(path) if x]\n"
+RUST = 'fn main() {\n    let x: Vec<u8> = vec![1, 2];\n    println!("{:?}", x); // why\n}\n'
+TABLE = "| name | **size** | note |\n|---|---:|:---:|\n" + "| `row` | 12.5 | some words |\n" * 4
 
 
 @dataclass
@@ -39,12 +56,12 @@ class Gaps:
     """Times between ticks, in ms."""
 
     wall: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
 
     def row(self) -> dict[str, float]:
         """Percentiles of both."""
         found: dict[str, float] = {"ticks": len(self.wall)}
-        for name, values in (("gap", sorted(self.wall)), ("cpu", sorted(self.cpu))):
+        for name, values in (("wall", sorted(self.wall)), ("own", sorted(self.own))):
             for label, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
                 at = min(int(share * len(values)), len(values) - 1)
                 found[f"{name} {label}"] = round(values[at], 2)
@@ -60,39 +77,50 @@ class Watch(QObject):
         self.gaps = Gaps()
         self._timer = QTimer(self, interval=1, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._tick)
-        self._wall, self._cpu = time.perf_counter(), time.thread_time()
+
+    def begin(self) -> None:
+        """Note from now on."""
+        self.gaps = Gaps()
+        self._wall, self._own = time.perf_counter(), time.thread_time()
         self._timer.start()
 
     def _tick(self) -> None:
-        wall, cpu = time.perf_counter(), time.thread_time()
+        wall, own = time.perf_counter(), time.thread_time()
         self.gaps.wall.append((wall - self._wall) * 1e3)
-        self.gaps.cpu.append((cpu - self._cpu) * 1e3)
-        self._wall, self._cpu = wall, cpu
+        self.gaps.own.append((own - self._own) * 1e3)
+        self._wall, self._own = wall, own
 
     def take(self) -> Gaps:
         """What was noted so far; begin anew."""
-        found, self.gaps = self.gaps, Gaps()
-        self._wall, self._cpu = time.perf_counter(), time.thread_time()
+        found = self.gaps
+        self.begin()
         return found
 
 
-def text(chars: int, rng: random.Random) -> str:
-    """An answer of paragraphs, a list, and code."""
+def text(chars: int, rng: random.Random, plain: bool) -> str:
+    """An answer of paragraphs, lists and code; unless `plain`, of tables, headings and other scripts too."""
+    makers: list[Callable[[], str]] = [
+        lambda: "```python\n" + CODE * 3 + "```",
+        lambda: "\n".join(f"{i}. " + sentence(rng, 8) for i in range(1, 5)),
+        *[lambda: sentence(rng, 60)] * 4,
+    ]
+    if not plain:
+        makers += [
+            lambda: "```rust\n" + RUST * 2 + "```",
+            lambda: "## " + sentence(rng, 4, OTHER) + "\n\n> " + sentence(rng, 20),
+            lambda: TABLE,
+            lambda: "- " + sentence(rng, 9, OTHER) + "\n  - *" + sentence(rng, 5) + "*",
+            *[lambda: sentence(rng, 40, OTHER)] * 2,
+        ]
     parts: list[str] = []
     while sum(map(len, parts)) < chars:
-        kind = rng.random()
-        if kind < 0.15:
-            parts.append("```python\n" + CODE * 3 + "```")
-        elif kind < 0.35:
-            parts.append("\n".join(f"{i}. " + sentence(rng, 8) for i in range(1, 5)))
-        else:
-            parts.append(sentence(rng, 60))
+        parts.append(rng.choice(makers)())
     return "\n\n".join(parts)[:chars]
 
 
-def sentence(rng: random.Random, count: int) -> str:
+def sentence(rng: random.Random, count: int, words: str = SENTENCE) -> str:
     """Some words."""
-    return " ".join(rng.choice(SENTENCE.split()) for _ in range(count))
+    return " ".join(rng.choice(words.split()) for _ in range(count))
 
 
 def spin(seconds: float) -> None:
@@ -101,6 +129,15 @@ def spin(seconds: float) -> None:
     clock.start()
     while clock.elapsed() < seconds * 1000:
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 5)
+
+
+def until(done: Callable[[], bool], seconds: float = 60) -> None:
+    """Let the event loop run until something holds."""
+    clock = QElapsedTimer()
+    clock.start()
+    while not done():
+        assert clock.elapsed() < seconds * 1000, "It does not happen."
+        spin(0.01)
 
 
 def turn_wheel(view: MessageView, notches: int) -> None:
@@ -113,35 +150,50 @@ def turn_wheel(view: MessageView, notches: int) -> None:
     QApplication.sendEvent(view.viewport(), event)
 
 
-def main() -> int:
-    """Run all phases and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=300)
-    parser.add_argument("--chars", type=int, default=2000)
-    parser.add_argument("--tokens", type=int, default=2000)
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
-    app = QApplication.instance() or QApplication(sys.argv[:1])
-    theme().apply("dark")
-    rng = random.Random(7)
-    chat = Chat(ChatInfo())
+def save_chat(args: argparse.Namespace, rng: random.Random) -> str:
+    """Put a long chat where the application keeps them; its id."""
+    chat = Chat(ChatInfo(title="A long chat"))
     for i in range(args.messages):
         role = Role.ASSISTANT if i % 2 else Role.USER
-        chat.add(Message(chat.info.id, chat.info.leaf, role, text(args.chars, rng), model="model"))
-    view = MessageView()
-    view.resize(800, 720)
-    view.show()
-    spin(0.5)
-    # As the application does: garbage is collected between events, and not in what is there for good.
-    collector = Collector()
-    collector.keep()
-    watch, found = Watch(), {}
+        words = text(args.chars, rng, args.plain)
+        chat.add(Message(chat.info.id, chat.info.leaf, role, words, model="model"))
+    store = ChatStore(paths.data_dir() / "chats.sqlite")
+    store.save_chat(chat.info)
+    for message in chat.path():
+        store.save_message(message)
+    store.close(60)
+    return chat.info.id
 
-    began = time.perf_counter()
-    view.set_messages(chat.path())
-    opened = (time.perf_counter() - began) * 1e3
+
+def measure(args: argparse.Namespace, home: Path) -> dict[str, Gaps]:
+    """Run all phases."""
+    rng = random.Random(7)
+    chat_id = save_chat(args, rng)
+    model = home / "model.gguf"
+    model.touch()
+    answer = text(args.tokens * 5, rng, args.plain)
+    crash, instance = CrashWatch(), Instance(f"lucebox-bench-{os.getpid()}")
+    app = make_application([])
+    collector = Collector()
+    instance.claim({"files": [], "demo": False})
+    application = Application(
+        app, crash, instance, Wanted((str(model),)), lambda: FakeEngine(answer, 1 / RATE),
+        garbage=collector,
+    )  # fmt: skip
+    watch, found = Watch(), {}
+    application.open()
+    application.window.painted.connect(watch.begin)
+    until(lambda: application.begun and application.controller.model is not None)
     spin(1.5)
-    found["open"] = watch.take()
+    found["start, once painted"] = watch.take()
+
+    session = ChatSession.of(application.services)
+    view = application.window.findChild(MessageView)
+    assert view is not None
+    session.open(chat_id)
+    until(lambda: len(view.messages()) == args.messages)
+    spin(1.5)
+    found["open the chat"] = watch.take()
 
     bar = view.verticalScrollBar()
     while bar.value() > bar.minimum():
@@ -155,35 +207,39 @@ def main() -> int:
 
     view.to_end()
     spin(0.3)
-    answer = Message(
-        chat.info.id, chat.info.leaf, Role.ASSISTANT, state=State.WRITING, model="model"
-    )
-    chat.add(answer)
-    view.set_messages(chat.path())
-    spin(0.2)
     watch.take()
-    whole = text(args.tokens * 5, rng)
-    size = max(len(whole) // args.tokens, 1)
-    per_frame = 4  # 120 tokens a second at 30 frames
-    for at in range(0, len(whole), size * per_frame):
-        answer.text = whole[: at + size * per_frame]
-        view.set_shown(answer.id, Shown(progress="", rate=120.0))
-        view.refresh(answer.id)
-        spin(0.033)
+    session.send("Go on.")
+    until(lambda: session.generation(chat_id) is None, 600)
+    spin(0.5)
     found["stream"] = watch.take()
+    assert session.chat.path()[-1].state is State.DONE
 
+    application.window.close()
+    instance.release()
     collector.end()
-    result = {"set_messages ms": round(opened, 1)} | {k: g.row() for k, g in found.items()}
+    return found
+
+
+def main() -> int:
+    """Run all phases and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=300)
+    parser.add_argument("--chars", type=int, default=2000)
+    parser.add_argument("--tokens", type=int, default=2000)
+    parser.add_argument("--plain", action="store_true", help="one script, no tables")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("DATA", "CONFIG", "STATE", "CACHE"):
+            os.environ[f"XDG_{name}_HOME"] = folder
+        found = {phase: gaps.row() for phase, gaps in measure(args, Path(folder)).items()}
     if args.json:
-        print(json.dumps(result))
+        print(json.dumps(found))
         return 0
     print(f"{args.messages} messages of {args.chars} characters; {args.tokens} tokens streamed")
-    print(f"handing the messages over: {opened:.1f} ms")
-    names = list(next(iter(found.values())).row())
-    print("phase".ljust(18) + "".join(n.rjust(14) for n in names))
-    for phase, gaps in found.items():
-        print(phase.ljust(18) + "".join(f"{v:g}".rjust(14) for v in gaps.row().values()))
-    app.quit()
+    print("phase".ljust(20) + "".join(n.rjust(13) for n in next(iter(found.values()))))
+    for phase, row in found.items():
+        print(phase.ljust(20) + "".join(f"{v:g}".rjust(13) for v in row.values()))
     return 0
 
 

@@ -411,6 +411,7 @@ def test_progress_and_versions(qtbot: QtBot, view: MessageView) -> None:
     chat = Chat(ChatInfo())
     message = chat.add(Message(chat.info.id, None, Role.ASSISTANT, state=State.WRITING))
     view.set_messages(chat.path())
+    quiet(qtbot, view)
     view.set_shown(message.id, Shown(2, 3, "Reading 1,200 of 4,000 tokens"))
     ((_, row),) = view.rows()
     assert row._note.text() == "Reading 1,200 of 4,000 tokens"
