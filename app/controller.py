@@ -51,6 +51,7 @@ class _Load:
     config: EngineConfig
     cancel: threading.Event = field(default_factory=threading.Event)
     progress: LoadProgress | None = None
+    told: LoadProgress | None = None
     result: ModelInfo | None = None
     error: BaseException | None = None
     done: threading.Event = field(default_factory=threading.Event)
@@ -131,6 +132,11 @@ class EngineController(QObject):
     def loading(self) -> Path | None:
         """The file that is being loaded."""
         return self._load.path if self._load else None
+
+    @property
+    def progress(self) -> LoadProgress | None:
+        """How far the load is, as it was told last; None before the first word."""
+        return self._load.told if self._load else None
 
     @property
     def polling(self) -> bool:
@@ -311,8 +317,8 @@ class EngineController(QObject):
         if load is None:
             return
         if load.progress is not None and not load.cancel.is_set():
-            progress, load.progress = load.progress, None
-            self.load_progress.emit(progress)
+            load.told, load.progress = load.progress, None
+            self.load_progress.emit(load.told)
         if not load.done.is_set():
             return
         self._load = None

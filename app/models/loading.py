@@ -125,6 +125,8 @@ class LoadPanel(QWidget):
         loading = state == "loading"
         if loading and not self._progress.isVisibleTo(self):
             self._on_began(self._controller.loading)
+            if self._controller.progress is not None:  # A page that is built while a model loads.
+                self._on_progress(self._controller.progress)
         self._update_visible()
 
     @Slot(object)

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
 from app.models.library import Library
+from app.models.loading import LoadPanel
 from app.models.opener import opener_of
 from app.models.page import ModelsPage
 from app.page import Services
@@ -228,6 +229,10 @@ def test_compiling_is_told_while_it_lasts(
     ):
         controller.load_progress.emit(progress)
         assert words in texts(page.panel)
+    late = LoadPanel(page.services, opener_of(page.services))
+    qtbot.addWidget(late)
+    late.show()
+    assert "of 4.0 GB" in texts(late), "a panel that comes later knows as much"
     controller.load_progress.emit(LoadProgress("preparing", 0, 0))
     page.panel._stage_began -= 7
     page.panel._tick.timeout.emit()
