@@ -6,9 +6,9 @@ import logging
 import time
 from dataclasses import replace
 
+from engine.loops import LoopWatch
+from engine.pieces import Part
 from engine.sampling import Sampler
-from engine.stops import StopMatcher
-from engine.tokenizer import Detokenizer
 from engine.types import (
     Accepted,
     Event,
@@ -22,6 +22,7 @@ from engine.types import (
     TextDelta,
     Usage,
 )
+from engine.writing import Shown, Writing
 
 
 class Answer:
@@ -31,7 +32,7 @@ class Answer:
         self,
         sequence: Sequence,
         sampler: Sampler,
-        detokenizer: Detokenizer,
+        writing: Writing,
         eos_ids: frozenset[int],
         on_event: OnEvent,
         max_ctx: int,
@@ -42,8 +43,9 @@ class Answer:
         self.ended = False
         self._on_event = on_event
         self._eos_ids = frozenset() if sequence.sampling.ignore_eos else eos_ids
-        self._detokenizer = detokenizer
-        self._stops = StopMatcher(sequence.sampling.stop)
+        self._writing = writing
+        # Who wants the text to go on behind its end wants it to repeat itself too.
+        self._loops = None if sequence.sampling.ignore_eos else LoopWatch()
         self._limit = self._room = max_ctx - sequence.n_prompt
         if sequence.sampling.max_tokens is not None:
             self._limit = min(self._limit, sequence.sampling.max_tokens)
@@ -60,6 +62,7 @@ class Answer:
         first, last = self._first, self._last
         return replace(
             self._usage,
+            reasoning_tokens=self._writing.reasoning_tokens,
             first_token_s=first - self._submitted if first else None,
             prefill_s=(first or last or began) - began,
             decode_s=last - first if first and last else 0.0,
@@ -89,16 +92,27 @@ class Answer:
         self._first, self._last = self._first or now, now
         n = self._usage.completion_tokens + 1
         self._usage = replace(self._usage, completion_tokens=n)
+        logprob = self.sampler.take_logprob()
         if token in self._eos_ids:
-            self._finish(FinishReason.STOP, self._detokenizer.flush())
+            self._finish(FinishReason.STOP)
             return
         self.sequence.tokens.append(token)
-        text, hit = self._stops.push(self._detokenizer.push(token))
-        self._emit(TextDelta(self._id, text, (token,)))
-        if hit is not None:
-            self._end(Finished(self._id, FinishReason.STOP, self.usage, hit))
+        shown = self._writing.push(token, logprob)
+        self._show(shown, (token,))
+        if shown.stop is not None or self._writing.done:
+            self._finish(FinishReason.STOP)
+        elif self._in_loop(token):
+            self._finish(FinishReason.LENGTH, loop=True)
         elif n >= self._limit:
-            self._finish(FinishReason.LENGTH, self._detokenizer.flush())
+            self._finish(FinishReason.LENGTH)
+
+    def _in_loop(self, token: int) -> bool:
+        loops = self._loops
+        if loops is None:
+            return False
+        if self.sampler.thinking_cut and not loops.strict and self._writing.part is Part.CONTENT:
+            loops.be_strict()
+        return loops.push(token)
 
     def nothing_wanted(self) -> bool:
         """Ends an answer of at most no tokens at once."""
@@ -109,7 +123,7 @@ class Answer:
 
     def cancel(self) -> None:
         """End the answer because its caller asked for it; text that was held back is delivered."""
-        self._finish(FinishReason.CANCELLED, self._detokenizer.flush())
+        self._finish(FinishReason.CANCELLED)
 
     def fail(self, error: Exception) -> None:
         """End the answer with an error."""
@@ -119,16 +133,18 @@ class Answer:
     def _id(self) -> int:
         return self.sequence.request_id
 
-    def _finish(self, reason: FinishReason, tail: str) -> None:
-        text, hit = self._stops.push(tail)
-        if hit is None:
-            text += self._stops.flush()
-        else:
-            reason = FinishReason.STOP
-        if text:
-            self._emit(TextDelta(self._id, text, ()))
+    def _finish(self, reason: FinishReason, loop: bool = False) -> None:
+        shown = self._writing.flush()
+        if shown.stop is not None:
+            reason, loop = FinishReason.STOP, False
+        if shown.text or shown.pieces or shown.logprobs:
+            self._show(shown, ())
         full = reason is FinishReason.LENGTH and self._usage.completion_tokens >= self._room
-        self._end(Finished(self._id, reason, self.usage, hit, full))
+        cut = self.sampler.thinking_cut
+        self._end(Finished(self._id, reason, self.usage, shown.stop, full, loop, cut))
+
+    def _show(self, shown: Shown, tokens: tuple[int, ...]) -> None:
+        self._emit(TextDelta(self._id, shown.text, tokens, shown.pieces, shown.logprobs))
 
     def _end(self, event: Event) -> None:
         if not self.ended:

@@ -12,6 +12,7 @@ from typing import Any
 from engine.config import SamplingParams
 from engine.errors import BadRequest
 from engine.paths import resources_dir
+from engine.reasoning import ThinkingLimits
 
 GGUF_KEYS = {
     "general.sampling.temp": "temperature",
@@ -22,6 +23,8 @@ GGUF_KEYS = {
     "general.sampling.penalty_last_n": "penalty_last_n",
 }
 """Keys of the GGUF specification that state sampling defaults."""
+
+_MAX_TOKENS = {"qwen3": 32_768, "gemma4": 16_384, "laguna": 32_768}
 
 
 def stem(name: str) -> str:
@@ -52,6 +55,15 @@ def sampling_defaults(meta: Mapping[str, Any], folder: Path | None = None) -> Sa
         except (BadRequest, TypeError, ValueError, AttributeError):
             continue
     return params
+
+
+def thinking_limits(meta: Mapping[str, Any], folder: Path | None = None) -> ThinkingLimits:
+    """What the model's card says of thinking, else what is usual for its family."""
+    architecture = str(meta.get("general.architecture", ""))
+    usual = next(
+        (n for family, n in _MAX_TOKENS.items() if architecture.startswith(family)), 16_000
+    )
+    return ThinkingLimits.of_card(read_card(meta, folder) or {}, usual)
 
 
 def _names(meta: Mapping[str, Any]) -> Iterator[str]:

@@ -56,9 +56,10 @@ class ChatTemplate:
         """`sources` by name: "default", and "tool_use" for requests with tools; `special` token texts.
 
         `exists` is False for a template that the file does not carry. A template that cannot be compiled
-        is told by `problem`, and by every render.
+        is told by `problem`, and by every render. `text` is all of the sources.
         """
         self.exists = exists
+        self.text = "\n".join(sources.values())
         self._tokenizer = tokenizer
         self._special = dict(special or {})
         self._now = now

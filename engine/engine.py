@@ -18,10 +18,12 @@ from engine.answer import Answer
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
 from engine.errors import BadRequest, DeviceFault, EngineError, KernelError, OutOfMemory
-from engine.loading import LoadedModel, OnProgress, check_ids, load_model
+from engine.loading import LoadedModel, OnProgress, load_model
 from engine.metrics import Meter
+from engine.prepare import Prepared, prepare
 from engine.sampling import Sampler
 from engine.scheduler import Scheduler
+from engine.stops import StopMatcher
 from engine.tokenizer import Tokenizer
 from engine.types import (
     Failed,
@@ -36,13 +38,13 @@ from engine.types import (
     Usage,
     request_ids,
 )
+from engine.writing import Writing
 
 log = logging.getLogger(__name__)
 
 MEMORY_EVERY_S = 1.0
 
 Result = TypeVar("Result")
-_PROMPT_END = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Engine:
         self._submitted[request_id] = on_event
 
         def encode() -> None:
-            found = _encode(model, request)
+            found = _prepare(model, request)
             self._post(lambda: self._begin(request_id, request, model, found, now))
 
         self._encoder.do(encode)
@@ -232,7 +234,8 @@ class Engine:
         if model is None or not self._answers:
             return
         scheduler = model.scheduler
-        step = scheduler.plan()
+        speculation = model.speculation
+        step = scheduler.plan(speculation)
         self._count(scheduler)
         if step is None:
             return
@@ -240,10 +243,7 @@ class Engine:
             self._answers[span.sequence.request_id].started()
         samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
         try:
-            for source, target in scheduler.state_copies:
-                model.ops.copy_state(source, target)
-            scheduler.state_copies.clear()
-            result = model.runner.run(step, samplers)
+            result = model.compute(step, samplers)
         except Exception as error:
             log.exception("A step failed")
             gone = isinstance(error, DeviceFault)
@@ -253,9 +253,7 @@ class Engine:
             if gone:
                 self._swap(None)
             return
-        scheduler.computed(step.spans)
-        scheduler.pace(step, result.seconds)
-        self._meter.step(step, result.seconds)
+        self._meter.step(step, result)
         for span, tokens in zip(step.spans, result.tokens, strict=True):
             request_id = span.sequence.request_id
             answer = self._answers[request_id]
@@ -263,6 +261,8 @@ class Engine:
                 answer.progress()
             if request_id in result.errors:
                 self._fail(request_id, result.errors[request_id])
+            elif span.draft is not None:
+                answer.verified(len(span.draft.tokens), len(tokens) - 1)
             for token in tokens:
                 if answer.ended:
                     break
@@ -273,13 +273,17 @@ class Engine:
                         first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
                     )
             self._retire(answer)
+        if speculation is not None:
+            live = [span.sequence.request_id in self._answers for span in step.spans]
+            speculation.observe(step, result, model.ops, live)
+            self._meter.set(speculation=speculation.metrics)
 
     def _begin(
         self,
         request_id: int,
         request: Request,
         model: LoadedModel | None,
-        ids: list[int] | EngineError,
+        ready: Prepared | EngineError,
         submitted: float,
     ) -> None:
         """Queue an encoded request, unless it was cancelled or its model has gone meanwhile."""
@@ -287,19 +291,30 @@ class Engine:
         if on_event is None:
             return
         try:
-            if isinstance(ids, EngineError):
-                raise ids
+            if isinstance(ready, EngineError):
+                raise ready
             if model is None or model is not self._model:
                 raise BadRequest("The model was changed before the request began. Send it again.")
             tokenizer = model.tokenizer
-            sampler = Sampler(request.sampling, tokenizer.vocab_size, secrets.randbits(63))
-            sequence = Sequence(request_id, ids, len(ids), request.sampling)
+            sampler = Sampler(
+                request.sampling,
+                tokenizer.vocab_size,
+                secrets.randbits(63),
+                ready.steering,
+                request.logprobs,
+            )
+            sequence = Sequence(request_id, ready.ids, len(ready.ids), request.sampling)
             # A continued text goes on in the middle; an answer has a beginning of its own.
-            detokenizer = tokenizer.detokenizer(at_start=request.messages is not None)
+            at_start = request.messages is not None
+            writing = Writing(
+                tokenizer.detokenizer(at_start=at_start, shown=ready.shown),
+                StopMatcher(request.sampling.stop),
+                ready.parser,
+            )
             answer = Answer(
                 sequence,
                 sampler,
-                detokenizer,
+                writing,
                 tokenizer.eos_ids,
                 on_event,
                 model.plan.max_ctx,
@@ -310,7 +325,7 @@ class Engine:
             on_event(Failed(request_id, error, Usage()))
             return
         self._answers[request_id] = answer
-        answer.accepted(tokenizer.decode(ids[-_PROMPT_END:], special=True))
+        answer.accepted(ready.prompt_end)
         answer.nothing_wanted()
         self._retire(answer)
 
@@ -337,6 +352,8 @@ class Engine:
         assert self._model is not None
         scheduler = self._model.scheduler
         scheduler.remove(answer.sequence)
+        if self._model.speculation is not None:
+            self._model.speculation.release(answer.sequence)
         self._count(scheduler)
 
     def _count(self, scheduler: Scheduler) -> None:
@@ -432,26 +449,12 @@ class _Encoder:
             job()
 
 
-def _encode(model: LoadedModel | None, request: Request) -> list[int] | EngineError:
-    """The prompt's tokens, or why there are none."""
+def _prepare(model: LoadedModel | None, request: Request) -> Prepared | EngineError:
+    """What is needed to begin a request, or why there is none."""
     try:
         if model is None:
             raise BadRequest("No model is loaded. Load one first.")
-        given = [x for x in (request.messages, request.text, request.ids) if x is not None]
-        if len(given) != 1:
-            raise BadRequest(
-                f"A request needs one of messages, text and ids; found {len(given)} of them."
-            )
-        if request.messages is not None:
-            ids = model.template.encode(
-                request.messages, request.tools, True, **request.template_kwargs
-            )
-        elif request.text is not None:
-            ids = model.tokenizer.encode(request.text)
-        else:
-            ids = list(request.ids or ())
-        check_ids(ids, model.info.vocab_size)
-        return ids
+        return prepare(model, request)
     except Exception as error:
         if not isinstance(error, EngineError):
             log.exception("A request could not be prepared")

@@ -25,6 +25,7 @@ from engine.errors import (
     UnsupportedModel,
 )
 from engine.gguf import ModelFile, open_model
+from engine.grammar import Grammars
 from engine.library import folder_problem, refuse_unless_chat_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, Ops, StepInput
@@ -52,6 +53,7 @@ class LoadedModel:
     ops: Ops
     runner: Runner
     scheduler: Scheduler
+    grammars: Grammars
 
     def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
         """Logits of every position of `ids`, in pieces (n, n_vocab).
@@ -68,6 +70,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Free all memory of the model."""
+        self.grammars.close()
         self.ops.close()
 
 
@@ -96,10 +99,6 @@ def load_model(
         model = model_of(file.architecture)
         cfg = model.read_config(file)
         plan = placement.resolve(config, file, devices())
-        if plan.device != "cpu" and cfg.shape.delta is not None:
-            raise UnsupportedModel(
-                f"{file.architecture} runs on the processor only in this version; choose the device cpu."
-            )
         tokenizer = Tokenizer.from_gguf(file.meta)
         if tokenizer.vocab_size > cfg.n_vocab:
             raise ModelFileError(
@@ -141,6 +140,7 @@ def load_model(
             ops=ops,
             runner=Runner(ops, limits, cfg.shape),
             scheduler=_scheduler(plan),
+            grammars=Grammars(tokenizer),
         )
 
 
@@ -161,7 +161,7 @@ def _make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Even
         from engine.ops.cuda import CudaOps
 
         compiling = partial(_preparing, on_progress)
-        # Without recurrent layers and experts so far; `load_model` refuses models that have them.
+        # Without what drafts need, so far.
         return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
     # Compiling takes long the first time.
     return beside(partial(_make_cpu_ops, plan), cancel, undo=lambda ops: ops.close())
@@ -231,6 +231,7 @@ def _info(
         vocab_size=n_vocab,
         has_chat_template=template.exists,
         sampling=cards.sampling_defaults(file.meta),
+        thinking=cards.thinking_limits(file.meta),
         warnings=warnings,
         notes=plan.notes if (why := folder_problem(cache_dir())) is None else (*plan.notes, why),
     )

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from engine.errors import BadRequest
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "x-high", "max")
+"""Names for how much to think; minimal is low, and none is not to think."""
+
+_SHARES = {"low": 0.125, "medium": 0.5, "high": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,90 @@ class Thinking:
     effort: str | None = None
     budget: int | None = None
     reply_budget: int | None = None
+
+    def __post_init__(self) -> None:
+        """`BadRequest` for an unknown effort or a budget below 0."""
+        if self.effort is not None and _plain(self.effort) not in EFFORTS:
+            raise BadRequest(
+                f"The reasoning effort is {self.effort!r}, expected one of {', '.join(EFFORTS)}."
+            )
+        for budget in (self.budget, self.reply_budget):
+            if budget is not None and budget < 0:
+                raise BadRequest(f"A thinking budget is {budget}, expected at least 0.")
+
+    @property
+    def wanted(self) -> bool | None:
+        """Whether the model shall think; None leaves it to the template."""
+        if self.enabled is not None:
+            return self.enabled
+        if self.effort is not None:
+            return _plain(self.effort) != "none"
+        return self.budget > 0 if self.budget is not None else None
+
+    @property
+    def template_kwargs(self) -> dict[str, Any]:
+        """What templates know of this."""
+        kwargs: dict[str, Any] = {}
+        if self.wanted is not None:
+            kwargs["enable_thinking"] = self.wanted
+        if self.effort is not None and self.wanted:
+            kwargs["reasoning_effort"] = _plain(self.effort)
+        return kwargs
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingLimits:
+    """What a model's card says of thinking, in tokens.
+
+    `max_tokens` of answer and thinking together, `reply` of these for the answer, `tiers` for thinking by
+    effort; `terminator` is the text that ends thinking which takes too long, "" where none is known.
+    """
+
+    max_tokens: int = 16_000
+    reply: int = 4_096
+    tiers: Mapping[str, int] = field(default_factory=dict)
+    terminator: str = ""
+
+    @classmethod
+    def of_card(cls, card: Mapping[str, Any], max_tokens: int) -> ThinkingLimits:
+        """From a card's fields; `max_tokens` where it does not say."""
+        most = _count(card.get("max_tokens"), max_tokens)
+        reply = min(_count(card.get("hard_limit_reply_budget"), 4_096), most // 2)
+        complex_ = max(most, _count(card.get("complex_problem_max_tokens"), most))
+        tiers = {name: int((most - reply) * share) for name, share in _SHARES.items()}
+        tiers["max"] = complex_ - reply
+        tiers["x-high"] = (tiers["high"] + tiers["max"]) // 2
+        given = card.get("reasoning_effort_tiers")
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            tiers[name] = _count(value, tiers.get(name, most))
+        hint = card.get("thinking_terminator_hint")
+        return cls(most, reply, tiers, hint if isinstance(hint, str) else "")
+
+    def think_until(self, thinking: Thinking, room: int) -> int | None:
+        """After how many tokens thinking must end, if an answer has `room` for so many; None for never.
+
+        Only who asks for an effort or a budget has one.
+        """
+        asked = thinking.effort, thinking.budget, thinking.reply_budget
+        if asked == (None, None, None):
+            return None
+        most = max([self.max_tokens - self.reply, *self.tiers.values()])
+        first = most if thinking.effort is None else self.tiers.get(_plain(thinking.effort), most)
+        if thinking.budget is not None:
+            first = min(thinking.budget, most)
+        reply = thinking.reply_budget
+        if reply is None:
+            reply = min(self.reply, room // 2)
+        return max(0, min(first, room - reply))
+
+
+def _plain(effort: str) -> str:
+    name = effort.strip().lower().replace("xhigh", "x-high").replace("x_high", "x-high")
+    return "low" if name == "minimal" else name
+
+
+def _count(value: Any, usual: int) -> int:
+    return value if type(value) is int and value > 0 else usual
 
 
 class Parts(NamedTuple):

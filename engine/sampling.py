@@ -7,6 +7,7 @@ top-p, min-p; each filter sees the probabilities that the one before it left, sc
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
-from engine.types import Likely
+from engine.steering import Steering
+from engine.types import Likely, TokenLogprob
 
 Logits = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -36,9 +38,22 @@ def has_bad(logits: Logits) -> bool:
 class Sampler:
     """Chooses the tokens of one request; the same seed gives the same tokens whatever else runs."""
 
-    def __init__(self, params: SamplingParams, vocab_size: int, seed: int) -> None:
-        """`seed` counts where `params.seed` is None. `BadRequest` for a logit bias out of range."""
+    def __init__(
+        self,
+        params: SamplingParams,
+        vocab_size: int,
+        seed: int,
+        steering: Steering | None = None,
+        logprobs: int | None = None,
+    ) -> None:
+        """`seed` counts where `params.seed` is None; for `logprobs` see `Request`.
+
+        `BadRequest` for a logit bias out of range.
+        """
         self._params = params
+        self._steering = steering
+        self._n_logprobs = logprobs
+        self._logprobs: deque[TokenLogprob] = deque()
         self._vocab_size = vocab_size
         self._seed = (seed if params.seed is None else params.seed) % 2**64
         self._bias = check_bias(params.logit_bias, vocab_size)
@@ -52,11 +67,11 @@ class Sampler:
         NaN counts as impossible, and so do tokens beyond the vocabulary, where a model has more rows.
         `NumericError` if no token is possible.
         """
-        logits = self._prepared(logits, previous)
+        ready = self._prepared(logits, previous)
         if self._params.temperature == 0 or self._params.top_k == 1:
-            return _likeliest(logits)
-        ids, weights = _candidates(logits, self._params)
-        return int(ids[_pick(weights, self._uniform(previous))])
+            return self._chose(_likeliest(ready), logits)
+        ids, weights = _candidates(ready, self._params)
+        return self._chose(int(ids[_pick(weights, self._uniform(previous))]), logits)
 
     def verify(self, logits: Logits, previous: Sequence[int], guess: int, drawn: Likely) -> int:
         """As `sample`, and distributed as it, but as often as possible the `guess` drawn from `drawn`.
@@ -64,13 +79,31 @@ class Sampler:
         Rejection sampling (Leviathan et al., arXiv 2211.17192): the guess is taken with probability
         min(1, p / q), else a token is drawn from what p has more than q.
         """
-        logits = self._prepared(logits, previous)
+        ready = self._prepared(logits, previous)
         if self._params.temperature == 0 or self._params.top_k == 1:
-            return _likeliest(logits)
-        ids, weights = _candidates(logits, self._params)
-        p = weights / weights.sum()
+            return self._chose(_likeliest(ready), logits)
+        ids, weights = _candidates(ready, self._params)
+        p = Likely(ids, weights / weights.sum())
         chance = uniform(self._seed, len(previous), _ACCEPT)
-        return take_or_replace(Likely(ids, p), drawn, guess, chance, self._uniform(previous))
+        token = take_or_replace(p, drawn, guess, chance, self._uniform(previous))
+        return self._chose(token, logits)
+
+    @property
+    def thinking_cut(self) -> bool:
+        """Whether a budget has ended the thinking."""
+        return self._steering is not None and self._steering.thinking_cut
+
+    def take_logprob(self) -> TokenLogprob | None:
+        """What is to be told of the oldest token that was chosen and not yet asked for."""
+        return self._logprobs.popleft() if self._logprobs else None
+
+    def _chose(self, token: int, logits: Logits) -> int:
+        if self._n_logprobs is not None:
+            row = logits[: self._vocab_size]
+            self._logprobs.append(logprob_of(row, token, self._n_logprobs))
+        if self._steering is not None:
+            self._steering.chose(token)
+        return token
 
     def _uniform(self, previous: Sequence[int]) -> float:
         return uniform(self._seed, len(previous))
@@ -79,7 +112,20 @@ class Sampler:
         logits = logits[: self._vocab_size]
         if self._counts is not None:
             logits = _penalised(logits, self._counts.update(previous), self._params)
-        return _biased(logits, self._bias)
+        logits = _biased(logits, self._bias)
+        allowed = self._steering.allowed() if self._steering is not None else None
+        return logits if allowed is None else np.where(allowed, logits, np.float32(-np.inf))
+
+
+def logprob_of(logits: Logits, token: int, n_top: int) -> TokenLogprob:
+    """What to tell of a token and of the `n_top` likeliest, for `logits` (V,) as the model gave them."""
+    logits, top = _without_nan(logits)
+    total = top + math.log(float(np.exp(logits - np.float32(top)).sum(dtype=np.float64)))
+    likeliest = _top(logits, min(n_top, len(logits))) if n_top else ()
+    return TokenLogprob(
+        token, b"", float(logits[token]) - total,
+        tuple(TokenLogprob(int(i), b"", float(logits[i]) - total) for i in likeliest),
+    )  # fmt: skip
 
 
 def draw(

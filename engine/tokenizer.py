@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -176,13 +176,15 @@ class Tokenizer:
         stream = Detokenizer(self, special, at_start)
         return "".join([*map(stream.push, ids), stream.flush()])
 
-    def detokenizer(self, special: bool = False, at_start: bool = True) -> Detokenizer:
-        """A stream of text from tokens.
+    def detokenizer(
+        self, special: bool = False, at_start: bool = True, shown: Set[int] = frozenset()
+    ) -> Detokenizer:
+        """A stream of text from tokens; of control tokens those in `shown` appear, or all if `special`.
 
         `at_start`: the text begins here, so the space that SentencePiece puts ahead of a text is taken
         away; False where the tokens go on with a text.
         """
-        return Detokenizer(self, special, at_start)
+        return Detokenizer(self, special, at_start, shown)
 
     def _known(self, token: int) -> int:
         if not 0 <= token < len(self._tokens):
@@ -195,17 +197,27 @@ class Tokenizer:
 class Detokenizer:
     """Turns tokens into text as they come, never emitting half a character."""
 
-    def __init__(self, tokenizer: Tokenizer, special: bool = False, at_start: bool = True) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        special: bool = False,
+        at_start: bool = True,
+        shown: Set[int] = frozenset(),
+    ) -> None:
         self._tokenizer = tokenizer
         self._special = special
+        self._shown = shown
         self._strip = at_start and tokenizer._strip_first_space
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
         """The text that `token` completes, possibly none."""
-        if not self._special and self._tokenizer.is_control(token):
-            return ""
-        return self.push_bytes(self._tokenizer.token_bytes(token))
+        return self.push_bytes(self._token_bytes(token))
+
+    def data(self, token: int) -> bytes:
+        """The bytes that `token` adds to the text if it comes next."""
+        data = self._token_bytes(token)
+        return data.removeprefix(b" ") if self._strip else data
 
     def push_bytes(self, data: bytes) -> str:
         """The text that `data` completes; bytes that cannot become a character come out as U+FFFD."""
@@ -213,6 +225,10 @@ class Detokenizer:
             self._strip = False
             data = data.removeprefix(b" ")
         return self._bytes.decode(data)
+
+    def _token_bytes(self, token: int) -> bytes:
+        hidden = self._tokenizer.is_control(token) and token not in self._shown
+        return b"" if hidden and not self._special else self._tokenizer.token_bytes(token)
 
     def flush(self) -> str:
         """What is left: U+FFFD for an unfinished character, else nothing."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.config import SamplingParams
 from engine.pieces import Part, Piece
-from engine.reasoning import Thinking
+from engine.reasoning import Thinking, ThinkingLimits
 
 
 class FinishReason(StrEnum):
@@ -144,6 +144,14 @@ class TokenLogprob:
 
 
 @dataclass(frozen=True, slots=True)
+class Verified(Event):
+    """A pass judged a draft of `drafted` tokens: the next `accepted` tokens of the text are of it."""
+
+    drafted: int
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta(Event):
     """New text (never half a character; may be empty) and the tokens that were accepted for it.
 
@@ -212,6 +220,7 @@ class ModelInfo:
     vocab_size: int
     has_chat_template: bool
     sampling: SamplingParams
+    thinking: ThinkingLimits = ThinkingLimits()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -223,6 +232,34 @@ class MemoryPart:
     kind: str
     title: str
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationMetrics:
+    """What drafts were worth: `accepted_lengths` are the tokens of each of the last verified drafts, up to 64,
+    with the target's own; milliseconds and `speedup` over no drafts, as measured here, are of the same.
+
+    `by_position`: how often each position of a draft was accepted when those before it were. `state` is on,
+    paused (drafts cost more than they brought; they are tried again later) or failed, see `problem`.
+    """
+
+    drafter: str
+    state: str
+    accepted_lengths: tuple[int, ...] = ()
+    by_position: tuple[float, ...] = ()
+    draft_ms: float = 0.0
+    verify_ms: float = 0.0
+    sample_ms: float = 0.0
+    speedup: float | None = None
+    drafted_total: int = 0
+    accepted_total: int = 0
+    problem: str = ""
+
+    @property
+    def acceptance_length(self) -> float | None:
+        """Mean tokens of a verified draft, the target's own included; None before the first."""
+        lengths = self.accepted_lengths
+        return sum(lengths) / len(lengths) if lengths else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +284,7 @@ class Metrics:
     step_ms: float = 0.0
     prompt_tokens_total: int = 0
     completion_tokens_total: int = 0
+    speculation: SpeculationMetrics | None = None
     memory: tuple[MemoryPart, ...] = ()
 
 
@@ -269,6 +307,7 @@ class Sequence:
     checkpoint: int = -1  # the page of its newest checkpoint inside the answer
     seed: int = 0
     ends: frozenset[int] = frozenset()  # tokens after which there is nothing to write
+    n_most: int = 1 << 62  # tokens that it may come to, answer included
 
 
 @dataclass(frozen=True, slots=True)

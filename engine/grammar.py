@@ -1,0 +1,326 @@
+"""Answers held to a form: JSON by a schema, a regular expression, a Lark grammar, well-made tool calls.
+
+llguidance tells for each step which tokens may come next. Its work on a form and on each step is limited, so
+that a hostile form costs its sender an error and nobody else their time.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import BadRequest
+from engine.steering import Mask
+from engine.tokenizer import Tokenizer
+from engine.types import Format
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+KINDS = ("json_object", "json_schema", "regex", "lark")
+MAX_SOURCE = 200_000
+"""Most characters of a schema, an expression or a grammar."""
+
+_SPACE = r"(\x20|\n[\x20\t]{0,40})?"  # a small model may else write spaces for ever
+_LEAD = r"/[\x20\n]{0,4}/"
+_PLACES = 400
+_LIMITS: dict[str, Any] = {
+    "initial_lexer_fuel": 2_000_000,
+    "step_lexer_fuel": 400_000,
+    "step_max_items": 50_000,
+    "max_lexer_states": 100_000,
+    "max_grammar_size": 300_000,
+}
+
+Grammar = list[dict[str, Any]]
+"""Grammars as llguidance takes them: the first is the whole, and names the others with @."""
+
+
+class Grammars:
+    """A model's vocabulary as grammars see it; built when first needed, may be shared by threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._lock = threading.Lock()
+        self._tokens: LLTokenizer | None = None
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="grammar")
+
+    def check(self, grammar: Grammar) -> str:
+        """What is wrong with a grammar; empty if nothing is."""
+        from llguidance import LLMatcher, LLParserLimits
+
+        text = json.dumps({"grammars": grammar})
+        wrong, told = LLMatcher.validate_grammar_with_warnings(
+            text, self._vocabulary(), limits=LLParserLimits(**_LIMITS)
+        )
+        return told[0].strip() if wrong and told else ""
+
+    def follow(self, grammar: Grammar) -> Follower:
+        """A follower of a sound grammar, at its beginning."""
+        from llguidance import LLMatcher, LLParserLimits
+
+        limits = LLParserLimits(**_LIMITS, verbose_errors=False)
+        text = json.dumps({"grammars": grammar})
+        matcher = LLMatcher(self._vocabulary(), text, log_level=0, limits=limits)
+        return Follower(matcher, self.tokenizer.vocab_size, self._workers)
+
+    def close(self) -> None:
+        """Let its threads end."""
+        self._workers.shutdown(wait=False)
+
+    def _vocabulary(self) -> LLTokenizer:
+        from llguidance import LLTokenizer
+
+        with self._lock:
+            if self._tokens is None:
+                self._tokens = LLTokenizer(
+                    _Wrapper(self.tokenizer),  # type: ignore[arg-type]
+                    n_vocab=self.tokenizer.vocab_size,
+                    eos_token=sorted(self.tokenizer.eos_ids),
+                )
+            return self._tokens
+
+
+class _Wrapper:
+    """What llguidance asks of a tokenizer."""
+
+    is_tokenizer_wrapper = True
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        ids = range(tokenizer.vocab_size)
+        self._tokenizer = tokenizer
+        self.eos_token_id = min(tokenizer.eos_ids, default=0)
+        self.bos_token_id = tokenizer.bos_id
+        self.tokens = [tokenizer.token_bytes(i) for i in ids]
+        self.special_token_ids = [
+            i for i in ids if tokenizer.is_control(i) or i in tokenizer.eos_ids
+        ]
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        plain = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+        return self._tokenizer.encode(plain, add_bos=False)
+
+
+class Follower:
+    """A place in a grammar. The tokens that may come next are found on another thread, while the model
+    computes: the library does not hold Python's lock for that."""
+
+    def __init__(self, matcher: LLMatcher, vocab_size: int, workers: ThreadPoolExecutor) -> None:
+        self._matcher = matcher
+        self._vocab_size = vocab_size
+        self._workers = workers
+        self._bits = np.zeros(-(-vocab_size // 32), np.int32)
+        self._found: Future[None] | None = None
+        self.look()
+
+    def look(self) -> None:
+        """Begin to find out what may come next."""
+        self._found = self._workers.submit(_fill, self._matcher, self._bits)
+
+    def allowed(self) -> Mask:
+        """The tokens (V,) that may come next, the end of the text too where it may be."""
+        self._wait()
+        self._check()
+        every = np.unpackbits(self._bits.view(np.uint8), bitorder="little")
+        return every[: self._vocab_size].view(np.bool_)
+
+    def take(self, token: int) -> None:
+        """Go on behind a token."""
+        self._wait()
+        self._matcher.consume_token(token)
+        self.look()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can follow."""
+        self._wait()
+        return self._matcher.is_stopped()
+
+    def again(self) -> Follower:
+        """Another follower at the beginning."""
+        self._wait()
+        matcher = self._matcher.deep_copy()
+        matcher.reset()
+        return Follower(matcher, self._vocab_size, self._workers)
+
+    def _wait(self) -> None:
+        if self._found is not None:
+            self._found.exception()
+            self._found = None
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise BadRequest(
+                "The answer's form is too complex to be followed, or it leaves no way to go on:"
+                f" {self._matcher.get_error()[:300]}. Make the schema or grammar simpler."
+            )
+
+
+def _fill(matcher: LLMatcher, bits: NDArray[np.int32]) -> None:
+    """Write the mask; the job keeps both alive, also where nobody waits for it any more."""
+    matcher.unsafe_compute_mask_ptr(bits.ctypes.data, bits.nbytes)
+
+
+class Whole:
+    """All of the answer follows a grammar."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def allowed(self) -> Mask | None:
+        """The tokens (V,) that may come next."""
+        return self._follower.allowed()
+
+    def take(self, token: int, text: str) -> None:
+        """The token that came."""
+        self._follower.take(token)
+
+
+class FromOpener:
+    """What follows an opener follows a grammar, up to its end; other text is free."""
+
+    def __init__(self, follower: Follower, opener: str, again: bool, ends: frozenset[int]) -> None:
+        """Not `again`: the answer must end with one of `ends` behind the first time."""
+        self._first = follower
+        self._opener = opener
+        self._again = again
+        self._ends = ends
+        self._tail = ""
+        self._active: Follower | None = None
+        self._over = False
+
+    def allowed(self) -> Mask | None:
+        """The tokens (V,) that may come next, None for all."""
+        if self._active is None:
+            return None
+        found = self._active.allowed()
+        if self._over:
+            found[:] = False
+            found[list(self._ends)] = True
+        return found
+
+    def take(self, token: int, text: str) -> None:
+        """The token that came, and its text."""
+        if self._active is None:
+            self._tail = (self._tail + text)[-len(self._opener) :]
+            if self._tail == self._opener:
+                self._active, self._tail = self._first.again(), ""
+            return
+        if self._over:
+            return
+        self._active.take(token)
+        if self._active.ended:
+            if self._again:
+                self._active = None
+            else:
+                self._over = True
+
+
+class Without:
+    """Some tokens may not come."""
+
+    def __init__(self, vocab_size: int, banned: frozenset[int]) -> None:
+        self._vocab_size = vocab_size
+        self._banned = list(banned)
+
+    def allowed(self) -> Mask | None:
+        """The tokens (V,) that may come next."""
+        mask = np.ones(self._vocab_size, np.bool_)
+        mask[self._banned] = False
+        return mask
+
+    def take(self, token: int, text: str) -> None:
+        """Any token may follow any other."""
+
+
+def form_grammar(form: Format, name: str = "form") -> dict[str, Any]:
+    """The grammar of a format alone, under a name; `BadRequest` for one of the wrong kind or too large."""
+    source = form.source
+    if form.kind not in KINDS:
+        raise BadRequest(f"The format is of kind {form.kind!r}, expected {', '.join(KINDS)}.")
+    if form.kind == "json_object":
+        source = {"type": "object"}
+    if form.kind.startswith("json") and not isinstance(source, Mapping | bool):
+        raise BadRequest(f"The JSON schema is {source!r:.60}, expected an object.")
+    if not form.kind.startswith("json") and not isinstance(source, str):
+        raise BadRequest(f"The {form.kind} grammar is {source!r:.60}, expected a text.")
+    try:
+        size = len(source) if isinstance(source, str) else len(json.dumps(source))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadRequest(f"The JSON schema cannot be read: {error}.") from error
+    if size > MAX_SOURCE:
+        raise BadRequest(
+            f"The format has {size:,} characters, expected at most {MAX_SOURCE:,}. Make it smaller."
+        )
+    if form.kind == "lark":
+        return {"name": name, "lark_grammar": source}
+    if form.kind == "regex":
+        from llguidance import regex_to_lark
+
+        return {"name": name, "lark_grammar": f"start: /{regex_to_lark(source, 'd')}/"}
+    return {"name": name, "json_schema": with_space(source)}
+
+
+def with_space(schema: Mapping[str, Any] | bool, **options: Any) -> dict[str, Any]:
+    """A JSON schema with our rules for white space, and more of llguidance's options."""
+    mapping = dict(schema) if isinstance(schema, Mapping) else {"anyOf": [schema]}
+    given = mapping.get("x-guidance")
+    own = {"whitespace_pattern": _SPACE, **options}
+    return mapping | {"x-guidance": own | (dict(given) if isinstance(given, Mapping) else {})}
+
+
+def whole_form(grammars: Grammars, form: Format, lead: bool) -> Grammar:
+    """The checked grammar of an answer in a format; with `lead`, some white space may come first.
+
+    `BadRequest` names the place in a schema that is wrong.
+    """
+    inner = form_grammar(form)
+    start = f"start: {_LEAD if lead else ''} @form"
+    grammar = [{"name": "answer", "lark_grammar": start}, inner]
+    if wrong := grammars.check(grammar):
+        if form.kind == "json_schema" and isinstance(form.source, Mapping):
+            place, wrong = _place(grammars, form.source, wrong)
+            raise BadRequest(f"The JSON schema cannot be followed at {place}: {wrong[:300]}.")
+        raise BadRequest(f"The {form.kind} format cannot be followed: {wrong[:300]}.")
+    return grammar
+
+
+def _place(grammars: Grammars, schema: Mapping[str, Any], wrong: str) -> tuple[str, str]:
+    """The JSON pointer of the innermost part of a schema that is wrong by itself, and why."""
+    found = "#", wrong
+    shared = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
+    for (pointer, part), _ in zip(_parts(schema, "#"), range(_PLACES), strict=False):
+        if len(pointer) > len(found[0]) and pointer.startswith(found[0]):
+            alone = form_grammar(Format("json_schema", {**part, **shared}))
+            told = grammars.check([{"name": "answer", "lark_grammar": "start: @form"}, alone])
+            if told:
+                found = pointer, told
+    return found
+
+
+def _parts(schema: Any, pointer: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schemas within a schema and where they stand, outer ones first."""
+    if not isinstance(schema, Mapping):
+        return
+    for key in ("properties", "patternProperties", "$defs", "definitions"):
+        inner = schema.get(key)
+        for name, part in inner.items() if isinstance(inner, Mapping) else ():
+            if isinstance(part, Mapping):
+                yield f"{pointer}/{key}/{name}", part
+                yield from _parts(part, f"{pointer}/{key}/{name}")
+    for key in ("items", "additionalProperties", "not", "contains"):
+        if isinstance(part := schema.get(key), Mapping):
+            yield f"{pointer}/{key}", part
+            yield from _parts(part, f"{pointer}/{key}")
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        inner = schema.get(key)
+        for i, part in enumerate(inner if isinstance(inner, list) else ()):
+            if isinstance(part, Mapping):
+                yield f"{pointer}/{key}/{i}", part
+                yield from _parts(part, f"{pointer}/{key}/{i}")

@@ -1,0 +1,248 @@
+"""From a request to what the serving thread needs for it: tokens, and what its answer must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import BadRequest
+from engine.grammar import (
+    FromOpener,
+    Grammar,
+    Grammars,
+    Whole,
+    Without,
+    form_grammar,
+    whole_form,
+    with_space,
+)
+from engine.loading import LoadedModel, check_ids
+from engine.output import OutputParser
+from engine.reasoning import MARKS, Marks, opened_by
+from engine.steering import Constraint, Steering
+from engine.tokenizer import Tokenizer
+from engine.toolcalls.calls import declared
+from engine.toolcalls.forms import markers
+from engine.toolcalls.grammars import CallGrammar, Style, opener_of, style_of
+from engine.types import Format, Request
+
+MAX_LOGPROBS = 100
+
+_PROMPT_END = 16
+_MODES = ("auto", "required", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request ready to be begun; `prompt_end` is the last of its prompt's text.
+
+    `parser` is there for chats; `shown` are the control tokens that belong to its text.
+    """
+
+    ids: list[int]
+    prompt_end: str
+    parser: OutputParser | None = None
+    steering: Steering | None = None
+    shown: frozenset[int] = frozenset()
+
+
+def prepare(model: LoadedModel, request: Request) -> Prepared:
+    """Render, encode and check a request; raises `BadRequest` or `TemplateError`."""
+    _check(request)
+    tokenizer = model.tokenizer
+    if request.messages is None:
+        ids = list(request.ids or ())
+        if request.text is not None:
+            ids = tokenizer.encode(request.text)
+        check_ids(ids, model.info.vocab_size)
+        end = tokenizer.decode(ids[-_PROMPT_END:], special=True)
+        steering = None
+        if request.format is not None:
+            whole = Whole(model.grammars.follow(whole_form(model.grammars, request.format, False)))
+            detokenizer = tokenizer.detokenizer(at_start=False)
+            steering = Steering(tokenizer.vocab_size, detokenizer, _Text(), whole)
+        return Prepared(ids, end, steering=steering)
+    kwargs = {**request.thinking.template_kwargs, **request.template_kwargs}
+    ids = model.template.encode(request.messages, request.tools, True, **kwargs)
+    check_ids(ids, model.info.vocab_size)
+    end = tokenizer.decode(ids[-_PROMPT_END:], special=True)
+    opened = opened_by(end)
+    tools = _callable(request)
+    parser = OutputParser(opened, tools, request.parallel_tool_calls)
+    shown = frozenset(t for t in map(tokenizer.marker_id, _markers()) if t is not None)
+    steering = _steering(model, request, tools, opened, end, len(ids), shown)
+    return Prepared(ids, end, parser, steering, shown)
+
+
+class _Text(OutputParser):
+    """Text outside a chat has no marks."""
+
+    def push(self, text: str) -> list[Any]:
+        """No pieces: nobody asks for them."""
+        return []
+
+
+def _markers() -> list[str]:
+    return [*markers(), *(m.close for m in MARKS), *(m.open.removesuffix("thought") for m in MARKS)]
+
+
+def _check(request: Request) -> None:
+    given = [x for x in (request.messages, request.text, request.ids) if x is not None]
+    if len(given) != 1:
+        raise BadRequest(
+            f"A request needs one of messages, text and ids; found {len(given)} of them."
+        )
+    if request.logprobs is not None and not 0 <= request.logprobs <= MAX_LOGPROBS:
+        raise BadRequest(
+            f"Log-probabilities of {request.logprobs} tokens, expected 0 to {MAX_LOGPROBS}."
+        )
+    choice = request.tool_choice
+    if choice.mode not in _MODES:
+        raise BadRequest(f"The tool choice is {choice.mode!r}, expected {', '.join(_MODES)}.")
+    known = declared(request.tools or ())
+    for name in choice.names or ():
+        if name not in known:
+            raise BadRequest(
+                f"The tool choice names {name!r}, expected one of the tools: {', '.join(known) or 'none'}."
+            )
+    if choice.mode == "required" and not known:
+        raise BadRequest("A tool call is required, but the request has no tools.")
+    forced = request.format is not None or choice.mode == "required"
+    if forced and request.sampling.ignore_eos:
+        raise BadRequest("An answer in a given form has an end; leave ignore_eos out.")
+
+
+def _callable(request: Request) -> list[Mapping[str, Any]]:
+    """The tools that may be called."""
+    if request.tool_choice.mode == "none":
+        return []
+    names = request.tool_choice.names
+    known = (t for t in request.tools or () if isinstance(t, Mapping))
+    return [t for t in known if names is None or set(declared([t])) & set(names)]
+
+
+def _steering(
+    model: LoadedModel, request: Request, tools: list[Mapping[str, Any]], opened: Marks | None,
+    end: str, n_prompt: int, shown: frozenset[int],
+) -> Steering | None:  # fmt: skip
+    tokenizer = model.tokenizer
+    room = model.plan.max_ctx - n_prompt
+    if request.sampling.max_tokens is not None:
+        room = min(room, request.sampling.max_tokens)
+    until = model.info.thinking.think_until(request.thinking, room)
+    marks = opened or _known_marks(model)
+    may_think = marks is not None and not any(end.rstrip().endswith(m.close) for m in MARKS)
+    constraint = _constraint(model, request, tools, may_think)
+    if constraint is None and (until is None or not may_think):
+        return None
+    closing: list[int] = []
+    opening = None
+    if marks is not None and may_think:
+        hint = model.info.thinking.terminator
+        text = hint if marks.close in hint else marks.close
+        closing = tokenizer.encode(text, special=True, add_bos=False)
+        if opened is None:
+            opening = tokenizer.marker_id(marks.open.removesuffix("thought"))
+    return Steering(
+        tokenizer.vocab_size, tokenizer.detokenizer(shown=shown), OutputParser(opened), constraint,
+        until if closing else None, closing, opening,
+    )  # fmt: skip
+
+
+def _known_marks(model: LoadedModel) -> Marks | None:
+    """The marks of thinking that the template knows."""
+    return next((m for m in MARKS if m.close in model.template.text), None)
+
+
+def _constraint(
+    model: LoadedModel, request: Request, tools: list[Mapping[str, Any]], may_think: bool
+) -> Constraint | None:
+    grammars, choice = model.grammars, request.tool_choice
+    form = request.format
+    style = style_of(model.template.text)
+    if form is not None:
+        grammar = whole_form(grammars, form, may_think)
+        if tools and choice.mode == "auto":
+            calls = call_grammar(grammars, style, tools, request.parallel_tool_calls, model, form)
+            grammar = calls or grammar
+        elif tools:
+            grammar = _needed(grammars, style, tools, request.parallel_tool_calls, model)
+        return Whole(grammars.follow(grammar))
+    if choice.mode == "required":
+        return Whole(
+            grammars.follow(_needed(grammars, style, tools, request.parallel_tool_calls, model))
+        )
+    opener = opener_of(style)
+    if choice.mode == "none" and request.tools and opener:
+        banned = _opener_tokens(model.tokenizer, opener)
+        return Without(model.tokenizer.vocab_size, banned) if banned else None
+    if not tools or not opener:
+        return None
+    grammar_ = call_grammar(grammars, style, tools, True, model, behind_opener=True)
+    if grammar_ is None:
+        return None
+    return FromOpener(
+        grammars.follow(grammar_), opener, request.parallel_tool_calls, model.tokenizer.eos_ids
+    )
+
+
+def _needed(
+    grammars: Grammars, style: Style, tools: list[Mapping[str, Any]], parallel: bool, model: LoadedModel
+) -> Grammar:  # fmt: skip
+    grammar = call_grammar(grammars, style, tools, parallel, model)
+    if grammar is None:
+        raise BadRequest(
+            "The tools cannot be made into a grammar, so that a call cannot be required: their schemas"
+            " are too large. Offer fewer tools, or leave the choice to the model."
+        )
+    return grammar
+
+
+def call_grammar(
+    grammars: Grammars,
+    style: Style,
+    tools: list[Mapping[str, Any]],
+    parallel: bool,
+    model: LoadedModel,
+    form: Format | None = None,
+    behind_opener: bool = False,
+) -> Grammar | None:
+    """A checked grammar of calls, or of an answer in `form` instead; None where there can be none.
+
+    What a schema of a tool asks beyond what can be followed is not looked at.
+    """
+    for careful in (True, False):
+        parts: list[dict[str, Any]] = []
+
+        def keep(schema: Any, careful: bool = careful, parts: list[Any] = parts) -> str:
+            name = f"json_{len(parts)}"
+            plain = schema if careful else {"type": "object"}
+            parts.append({"name": name, "json_schema": with_space(plain, lenient=True)})
+            return name
+
+        known = declared(tools)
+        if not careful:
+            known = {name: {} for name in known}
+        calls = CallGrammar(
+            style, known, grammars.tokenizer, "```json" in model.template.text, parallel, keep
+        )
+        start = calls.start if behind_opener else calls.whole
+        if not behind_opener:
+            start = f"/[\\x20\\n]{{0,4}}/ {start}"
+        if form is not None:
+            start = f"({start}) | @form"
+            parts.append(form_grammar(form))
+        grammar = [{"name": "answer", "lark_grammar": calls.lark(start)}, *parts]
+        if not grammars.check(grammar):
+            return grammar
+    return None
+
+
+def _opener_tokens(tokenizer: Tokenizer, opener: str) -> frozenset[int]:
+    """The tokens of an opener that stand for nothing else."""
+    whole = tokenizer.marker_id(opener)
+    if whole is not None:
+        return frozenset({whole})
+    inside = tokenizer.marker_id(opener.strip("<>").removesuffix("tool_calls"))
+    return frozenset({inside} if inside is not None else ())

@@ -1,0 +1,91 @@
+"""What a request forces upon its tokens: thinking that ends in time, a form, a well-made tool call."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.output import OutputParser
+from engine.pieces import Part
+from engine.tokenizer import Detokenizer
+
+Mask = NDArray[np.bool_]
+
+
+class Constraint(Protocol):
+    """Which tokens an answer may go on with, from behind its thinking."""
+
+    def allowed(self) -> Mask | None:
+        """The tokens (V,) that may come next, None for all; `BadRequest` where that cannot be told."""
+
+    def take(self, token: int, text: str) -> None:
+        """The token that came, and the text that it completed."""
+
+
+class Steering:
+    """Decides, token by token, what one answer may go on with; the serving thread alone uses it."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        detokenizer: Detokenizer,
+        parser: OutputParser,
+        constraint: Constraint | None = None,
+        think_until: int | None = None,
+        closing: Sequence[int] = (),
+        opening: int | None = None,
+    ) -> None:
+        """`parser` tells thinking from the rest.
+
+        After `think_until` tokens a model that still thinks is made to write `closing`. `opening` is the
+        token with which an answer may begin to think, whatever the constraint says.
+        """
+        self.thinking_cut = False
+        self._vocab_size = vocab_size
+        self._detokenizer = detokenizer
+        self._parser = parser
+        self._constraint = constraint
+        self._think_until = think_until
+        self._closing = closing
+        self._opening = opening
+        self._forced: deque[int] = deque()
+        self._n = 0
+        self._watch()
+
+    def allowed(self) -> Mask | None:
+        """The tokens (V,) that may come next, None for all."""
+        if self._forced:
+            mask = np.zeros(self._vocab_size, np.bool_)
+            mask[self._forced[0]] = True
+            return mask
+        if self._constraint is None or self._parser.part is Part.REASONING:
+            return None
+        found = self._constraint.allowed()
+        if found is not None and self._opening is not None:
+            found[self._opening] = True
+        return found
+
+    def chose(self, token: int) -> None:
+        """The token that the answer goes on with."""
+        self._n += 1
+        if self._forced:
+            self._forced.popleft()
+        text = self._detokenizer.push(token)
+        before = self._parser.part
+        self._parser.push(text)
+        after = self._parser.part
+        if self._constraint is not None and Part.REASONING not in (before, after):
+            self._constraint.take(token, text)
+        if text.strip():
+            self._opening = None
+        self._watch()
+
+    def _watch(self) -> None:
+        late = self._think_until is not None and self._n >= self._think_until
+        if late and not self.thinking_cut and self._parser.part is Part.REASONING:
+            self.thinking_cut = True
+            self._forced.extend(self._closing)

@@ -1,0 +1,236 @@
+"""Grammars of well-made tool calls, in the syntax that a model's template teaches it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from engine.tokenizer import Tokenizer
+from engine.toolcalls.calls import types_of
+from engine.toolcalls.objects import QUOTE
+
+_DSML = "｜DSML｜"
+_V3, _V3_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
+_V3_CALL, _V3_SEP, _V3_CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
+
+Json = Callable[[Any], str]
+"""Makes the name of a grammar for values of a JSON schema."""
+
+
+class Style(StrEnum):
+    """How a model writes calls."""
+
+    XML = "<function="
+    KEYED = "<arg_key>"
+    GEMMA = "<|tool_call>"
+    DSML = "DSML"
+    V3 = "tool▁call▁begin"
+    JSON = "<tool_call>"
+    BARE = "{"
+
+
+def style_of(template: str) -> Style:
+    """The style that a chat template shows; bare JSON where it shows none that is known."""
+    return next(
+        (style for style in Style if style is not Style.BARE and style in template), Style.BARE
+    )
+
+
+def opener_of(style: Style) -> str:
+    """The text with which calls of a style begin."""
+    return {Style.GEMMA: "<|tool_call>", Style.DSML: f"<{_DSML}tool_calls>", Style.V3: _V3}.get(
+        style, "" if style is Style.BARE else "<tool_call>"
+    )
+
+
+class CallGrammar:
+    """Rules for calls of some tools; `start` stands for one block of calls behind its opener."""
+
+    def __init__(
+        self, style: Style, tools: Mapping[str, Mapping[str, Any]], tokenizer: Tokenizer,
+        fenced: bool, parallel: bool, json_grammar: Json,
+    ) -> None:  # fmt: skip
+        """`json_grammar` keeps a schema as a grammar of its own and gives its name; `fenced` as in V3."""
+        self._tokenizer = tokenizer
+        self._json = json_grammar
+        self._fenced = fenced
+        self._rules: dict[str, str] = {}
+        write = {
+            Style.XML: self._xml, Style.KEYED: self._keyed, Style.GEMMA: self._gemma,
+            Style.DSML: self._dsml, Style.V3: self._v3,
+        }.get(style, self._object)  # fmt: skip
+        calls = [self._rule("call", write(name, schema)) for name, schema in tools.items()]
+        one = "(" + " | ".join(calls) + ")"
+        several = f"{one}+" if parallel else one
+        nl = self._text("\n")
+        match style:
+            case Style.DSML:
+                body = f"{nl} {several} {self._text(f'</{_DSML}tool_calls>')}"
+            case Style.V3:
+                body = f"{several} {self._text(_V3_END)}"
+            case Style.JSON:
+                body = f"{nl}? {one} {nl}? {self._text('</tool_call>')}"
+            case _:
+                body = one
+        self.start = self._rule("calls", body)
+        opener = opener_of(style)
+        block = f"{self._text(opener)} {self.start}" if opener else self.start
+        inside = style in (Style.DSML, Style.V3, Style.BARE)
+        self.whole = block if inside or not parallel else f"{block} ({nl}? {block})*"
+
+    def lark(self, start: str) -> str:
+        """The grammar whose text is `start`."""
+        return "\n".join([f"start: {start}", *(f"{k}: {v}" for k, v in self._rules.items())])
+
+    def _rule(self, name: str, text: str) -> str:
+        name = f"{name}_{len(self._rules)}"
+        self._rules[name] = text
+        return name
+
+    def _text(self, text: str) -> str:
+        """A text in Lark; control tokens in it are named by id, since they are no text."""
+        pieces = self._tokenizer.control_markers.split(text)
+        return " ".join(
+            f"<[{p}]>" if isinstance(p, int) else json.dumps(p, ensure_ascii=False) for p in pieces
+        )
+
+    def _upto(self, stop: str) -> str:
+        """Any text and then `stop`."""
+        if any(isinstance(p, int) for p in self._tokenizer.control_markers.split(stop)):
+            return f"/(?s:.*)/ {self._text(stop)}"
+        name = f"text_{len(self._rules)}[suffix={json.dumps(stop, ensure_ascii=False)}]"
+        self._rules[name] = "/(?s:.*)/"
+        return name.split("[")[0]
+
+    def _object(self, name: str, schema: Mapping[str, Any]) -> str:
+        head = json.dumps({"name": name}, ensure_ascii=False)[:-1] + ', "arguments": '
+        return f"{self._text(head)} @{self._json(_arguments(schema))} {self._text('}')}"
+
+    def _v3(self, name: str, schema: Mapping[str, Any]) -> str:
+        head, tail = f"{_V3_CALL}{name}{_V3_SEP}", _V3_CALL_END
+        if self._fenced:
+            head, tail = f"{_V3_CALL}function{_V3_SEP}{name}\n```json\n", f"\n```{_V3_CALL_END}"
+        return f"{self._text(head)} @{self._json(_arguments(schema))} {self._text(tail)}"
+
+    def _xml(self, name: str, schema: Mapping[str, Any]) -> str:
+        def value(key: str, part: Any) -> str:
+            head = self._text(f"<parameter={key}>\n")
+            return f"{head} {self._value(part, schema, chr(10) + '</parameter>' + chr(10))}"
+
+        members = self._members(schema, value)
+        nl = self._text("\n")
+        head, tail = self._text(f"<function={name}>\n"), self._text("</function>\n</tool_call>")
+        return f"{nl}? {head} {members} {tail}"
+
+    def _keyed(self, name: str, schema: Mapping[str, Any]) -> str:
+        nl = self._text("\n")
+
+        def value(key: str, part: Any) -> str:
+            head = f"{self._text(f'<arg_key>{key}</arg_key>')} {nl}? {self._text('<arg_value>')}"
+            return f"{head} {self._value(part, schema, '</arg_value>')} {nl}?"
+
+        members = self._members(schema, value)
+        return f"{self._text(name)} {nl}? {members} {self._text('</tool_call>')}"
+
+    def _dsml(self, name: str, schema: Mapping[str, Any]) -> str:
+        def value(key: str, part: Any) -> str:
+            text = types_of(part) == ["string"]
+            said = "true" if text else "false"
+            head = self._text(f'<{_DSML}parameter name="{key}" string="{said}">')
+            return (
+                f"{head} {self._value(part, schema, f'</{_DSML}parameter>')} {self._text(chr(10))}"
+            )
+
+        members = self._members(schema, value)
+        head = self._text(f'<{_DSML}invoke name="{name}">\n')
+        return (
+            f"{head} {members} {self._text(chr(10))}? {self._text(f'</{_DSML}invoke>' + chr(10))}"
+        )
+
+    def _gemma(self, name: str, schema: Mapping[str, Any]) -> str:
+        body = self._gemma_object(schema, schema, 0)
+        return f"{self._text(f'call:{name}')} {body} {self._text('<tool_call|>')}"
+
+    def _gemma_object(self, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+        """{key:value,...} with the keys in any order, as often as the model likes."""
+        properties = schema.get("properties")
+        keys = dict(properties) if isinstance(properties, Mapping) else {}
+        if not keys or depth > 4:
+            member = f"/[A-Za-z_][\\w.-]*/ {self._text(':')} {self._gemma_any()}"
+        else:
+            member = " | ".join(
+                f"{self._text(f'{key}:')} {self._gemma_value(part, root, depth)}"
+                for key, part in keys.items()
+            )
+        rule = self._rule("member", member)
+        required = schema.get("required")
+        empty = "" if isinstance(required, list) and required else "?"
+        return f"{self._text('{')} ({rule} ({self._text(',')} {rule})*){empty} {self._text('}')}"
+
+    def _gemma_value(self, schema: Any, root: Mapping[str, Any], depth: int) -> str:
+        types = types_of(schema) if isinstance(schema, Mapping) else []
+        options = []
+        for kind in types:
+            if kind == "string":
+                options.append(self._gemma_string(schema))
+            elif kind == "object":
+                options.append(self._gemma_object(schema, root, depth + 1))
+            elif kind == "array":
+                item = self._rule("item", self._gemma_value(schema.get("items"), root, depth + 1))
+                comma = self._text(",")
+                options.append(f"{self._text('[')} ({item} ({comma} {item})*)? {self._text(']')}")
+            elif kind in ("integer", "number", "boolean", "null"):
+                options.append(f"@{self._json({'type': kind})}")
+        return f"({' | '.join(options)})" if options and depth <= 4 else self._gemma_any()
+
+    def _gemma_string(self, schema: Mapping[str, Any]) -> str:
+        values = schema.get("enum")
+        if isinstance(values, list) and values and all(isinstance(v, str) for v in values):
+            return "(" + " | ".join(self._text(f"{QUOTE}{v}{QUOTE}") for v in values) + ")"
+        return f"{self._text(QUOTE)} {self._upto(QUOTE)}"
+
+    def _gemma_any(self) -> str:
+        """Any value; itself made of any values."""
+        if "value" not in self._rules:
+            self._rules["value"] = ""
+            key, comma = f"/[A-Za-z_][\\w.-]*/ {self._text(':')}", self._text(",")
+            number = self._json({"type": ["number", "boolean", "null"]})
+            self._rules["value"] = (
+                f"@{number} | {self._gemma_string({})}"
+                f" | {self._text('[')} (value ({comma} value)*)? {self._text(']')}"
+                f" | {self._text('{')} ({key} value ({comma} {key} value)*)? {self._text('}')}"
+            )
+        return "value"
+
+    def _members(self, schema: Mapping[str, Any], member: Callable[[str, Any], str]) -> str:
+        """A tool's parameters in their order; those that are not required may be missing."""
+        properties = schema.get("properties")
+        required = schema.get("required")
+        needed = set(required) if isinstance(required, list) else set()
+        if not isinstance(properties, Mapping):
+            return ""
+        parts = []
+        for key, part in properties.items():
+            rule = self._rule("member", member(key, part if isinstance(part, Mapping) else {}))
+            parts.append(rule if key in needed else f"{rule}?")
+        return " ".join(parts)
+
+    def _value(self, part: Mapping[str, Any], root: Mapping[str, Any], stop: str) -> str:
+        """A value as it stands between tags, and the tag behind it."""
+        if types_of(part) != ["string"]:
+            shared = {k: root[k] for k in ("$defs", "definitions") if k in root}
+            return f"@{self._json({**part, **shared})} {self._text(stop)}"
+        values = part.get("enum")
+        if isinstance(values, list) and values:
+            return "(" + " | ".join(self._text(v) for v in values) + f") {self._text(stop)}"
+        return self._upto(stop)
+
+
+def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of arguments that allows no others, unless it says so."""
+    out = {"type": "object", **schema}
+    if out.get("properties"):
+        out.setdefault("additionalProperties", False)
+    return out
