@@ -58,15 +58,12 @@ def find_target(url: str, key: str | None = None, model: str | None = None) -> T
 
     A server on this PC that asks for a key gets the one that is kept here.
     """
-    try:
+    found = _models(url, key)
+    if found is None and key is None and _is_here(url):
+        key = auth.known_key()
         found = _models(url, key)
-    except urllib.error.HTTPError as error:
-        key = auth.known_key() if key is None and _is_here(url) else None
-        if error.code != 401 or key is None:
-            raise EngineError(
-                f"The server at {url} refused: {error.reason}. Give its --key."
-            ) from None
-        found = _models(url, key)
+    if found is None:
+        raise EngineError(f"The server at {url} wants its API key; give it with --key.")
     ready = [m for m in found if m["context_length"] and model in (None, m["id"])]
     if not ready:
         names = ", ".join(m["id"] for m in found) or "none"
@@ -74,7 +71,8 @@ def find_target(url: str, key: str | None = None, model: str | None = None) -> T
     return Target(url, ready[0]["id"], ready[0]["context_length"], key or NO_KEY)
 
 
-def _models(url: str, key: str | None) -> list[dict[str, Any]]:
+def _models(url: str, key: str | None) -> list[dict[str, Any]] | None:
+    """The models of a server, None where it wants another key."""
     request = urllib.request.Request(f"{url}/v1/models")
     if key is not None:
         request.add_header("Authorization", f"Bearer {key}")
@@ -83,8 +81,10 @@ def _models(url: str, key: str | None) -> list[dict[str, Any]]:
         with opener.open(request, timeout=_WAIT_S) as answer:
             models: list[dict[str, Any]] = json.load(answer)["data"]
             return models
-    except urllib.error.HTTPError:
-        raise
+    except urllib.error.HTTPError as error:
+        if error.code == 401:
+            return None
+        raise EngineError(f"The server at {url} refused: {error.reason}.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EngineError(
             f"No server answers at {url}. Start one with `lucebox serve MODEL`, or give its --url."

@@ -71,7 +71,11 @@ class Guard:
             if body.error is None:
                 await outbound(message)
 
-        await self._app(scope, body.receive, unless_refused)
+        try:
+            await self._app(scope, body.receive, unless_refused)
+        except ApiError:
+            if body.error is None:
+                raise
         if body.error is not None:
             if body.error.status == 413:
                 await self._drain(receive)
