@@ -8,7 +8,7 @@ import re
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QCompleter, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.files import resource
@@ -191,3 +191,19 @@ def test_a_disabled_button_is_grey(qtbot: QtBot) -> None:
     made.ensurePolished()
     found = made.palette().color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.ButtonText)
     assert found == theme().color("text.disabled")
+
+
+def test_a_list_of_completions_has_a_background(qtbot: QtBot) -> None:
+    theme().apply("light")
+    field = QLineEdit()
+    qtbot.addWidget(field)
+    completer = QCompleter(["one", "one more"], field)
+    field.setCompleter(completer)
+    field.show()
+    qtbot.waitExposed(field)
+    qtbot.keyClicks(field, "on")
+    popup = completer.popup()
+    qtbot.waitUntil(popup.isVisible)
+    picture = popup.grab().toImage()
+    seen = picture.pixelColor(picture.width() - 4, picture.height() - 4)
+    assert seen.alpha() == 255 and seen.name() == theme().color("surface.raised").name()
