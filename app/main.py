@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -149,25 +149,39 @@ class Application(QObject):
 
     @Slot()
     def _on_imported(self) -> None:
+        self._steps = self._begin()
+        self._stepper = QTimer(self)
+        self._stepper.timeout.connect(self._step)
+        self._stepper.start()
+
+    @Slot()
+    def _step(self) -> None:
+        if next(self._steps, self) is self:
+            self._stepper.stop()
+
+    def _begin(self) -> Iterator[None]:
+        """The rest of the start, in steps between which the window answers."""
+        from app.drop import DropTarget
         from app.models.library import Library
 
         self.services.library = Library(
             self.settings, paths.data_dir() / "models.json", parent=self
         )
-        self.window.navigate("chat")
+        yield
+        yield from self.window.prepare("chat")
+        yield
+        if not self.window.shown:
+            self.window.navigate("chat")
         if self._garbage is not None:
             self._garbage.keep()
-        QTimer.singleShot(0, self._begin)
-
-    @Slot()
-    def _begin(self) -> None:
         log.info("The first page is built.")
+        yield
         self.window.status.set_device(self._device)
         self.controller.start()
-        from app.drop import DropTarget
-
         DropTarget(self.window, self.window.content, self.services)
+        yield
         self._open_first()
+        yield
         self._report_start()
         self.begun = True
 

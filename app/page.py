@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Services:
 
 
 class Page(QWidget):
-    """One page in the window's centre, built on first visit.
+    """One page in the window's centre, made on first visit; it is whole once `build` has ended.
 
     The header (52 px, `theme().size("header")`, QFrame with kind "header") belongs to the page.
     Subclasses set `title` and `icon` and override what they need.
@@ -83,6 +83,10 @@ class Page(QWidget):
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.services = services
+
+    def build(self) -> Iterator[None]:
+        """Make what `__init__` has not, in steps of a few milliseconds: the window answers in between."""
+        yield from ()
 
     def focus_first(self) -> None:
         """Put the keyboard focus where the user will start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,7 +123,10 @@ class MainWindow(QMainWindow):
         """Show a page by name, building it on the first visit."""
         if name == "chat" and self._first_run:
             name = "first_run"
-        page = self._pages.get(name) or self._make_page(name)
+        if name not in self._pages:
+            for _ in self.prepare(name):
+                pass
+        page = self._pages[name]
         self._shown = self.services.page = name
         self.stack.setCurrentWidget(page)
         self.rail.select(self._specs[name].under or name)
@@ -142,15 +146,25 @@ class MainWindow(QMainWindow):
         self._first_run = True
         self.navigate("chat")
 
-    def _make_page(self, name: str) -> Page:
+    def prepare(self, name: str) -> Iterator[None]:
+        """Make a page in steps, between which the window may answer; before the first, it is seen growing."""
         module, _, cls = self._specs[name].where.partition(":")
         page: Page = getattr(importlib.import_module(module), cls)(self.services)
-        self._pages[name] = page
         self.stack.addWidget(page)
+        if not self._shown:
+            self.stack.setCurrentWidget(page)
+        for _ in page.build():
+            yield
+        page.inspector()
+        yield
+        if name in self._pages:
+            # The user went there meanwhile, and did not wait.
+            page.deleteLater()
+            return
+        self._pages[name] = page
         # Tab goes in the order of adding, and the pane comes after every page.
         self.pane.setParent(None)
         self.splitter.addWidget(self.pane)
-        return page
 
     def _renew_pages(self) -> None:
         """Build the pages anew after a change of language, once nothing runs."""

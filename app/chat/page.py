@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from concurrent.futures import TimeoutError as Late
 from pathlib import Path
 from typing import Any
@@ -58,53 +59,60 @@ class ChatPage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.session = ChatSession.of(services)
-        self.list = ChatList(services, self.session)
-        self.header = ChatHeader(services)
-        self.view = MessageView()
-        self.empty = EmptyChat(self)
-        self.composer = Composer()
-        self.find_bar = FindBar(self.view)
         self._note: Note | None = None
         self._inspector: QWidget | None = None
         self._popovers: dict[str, Popover] = {}
         self._stale: set[str] = set()
-        self._tokens = TokenCounter(services.controller, self._on_count, self)
-        self._build()
-        self.keys = ChatKeys(self)
-        self._connect()
-        if self.session.last_problem is not None:
-            self._on_problem(self.session.last_problem)
-        self._fit()
-        self._on_opened(self.session.chat, "")
+        self._whole = False
 
-    def _build(self) -> None:
-        self._notes = QVBoxLayout()
-        self._notes.setContentsMargins(24, 0, 24, 0)
-        self._stack = QStackedLayout()
-        self._stack.addWidget(self.empty)
-        self._stack.addWidget(self.view)
-        box = QHBoxLayout()
-        box.setContentsMargins(24, 8, 24, 20)
-        box.addStretch(1)
-        box.addWidget(self.composer, 1000)
-        box.addStretch(1)
+    def build(self) -> Iterator[None]:
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        self.session = ChatSession.of(self.services)
+        self.list = ChatList(self.services, self.session)
+        whole.addWidget(self.list)
+        self._fit_width()
+        yield
         centre = QVBoxLayout()
         centre.setSpacing(0)
+        whole.addLayout(centre, 1)
+        self.header = ChatHeader(self.services)
         centre.addWidget(self.header)
         if self.services.library is not None:
             panel = LoadPanel(self.services, opener_of(self.services))
             panel.closed.connect(self.focus_first)
             centre.addWidget(panel)
+        self._notes = QVBoxLayout()
+        self._notes.setContentsMargins(24, 0, 24, 0)
         centre.addLayout(self._notes)
+        yield
+        self.view, self.empty = MessageView(), EmptyChat(self)
+        self.find_bar = FindBar(self.view)
+        self._stack = QStackedLayout()
+        self._stack.addWidget(self.empty)
+        self._stack.addWidget(self.view)
         centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)
+        yield
+        self.composer = Composer()
+        box = QHBoxLayout()
+        box.setContentsMargins(24, 8, 24, 20)
+        box.addStretch(1)
+        box.addWidget(self.composer, 1000)
+        box.addStretch(1)
         centre.addLayout(box)
-        whole = QHBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self.list)
-        whole.addLayout(centre, 1)
+        yield
+        self._tokens = TokenCounter(self.services.controller, self._on_count, self)
+        self.keys = ChatKeys(self)
+        self._whole = True
+        self._connect()
+        self._fit()
+        self._fit_width()
+        if self.session.last_problem is not None:
+            self._on_problem(self.session.last_problem)
+        self._on_opened(self.session.chat, "")
+        yield
 
     def _connect(self) -> None:
         session, composer = self.session, self.composer
@@ -200,9 +208,14 @@ class ChatPage(Page):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         was, now = event.oldSize().width() < NARROW, event.size().width() < NARROW
-        if was != now or event.oldSize().width() < 0:
-            self.header.chats.setVisible(now)
-            self.list.setVisible(not now)
+        if self._whole and (was != now or event.oldSize().width() < 0):
+            self._fit_width()
+
+    def _fit_width(self) -> None:
+        narrow = self.width() < NARROW
+        self.list.setVisible(not narrow)
+        if self._whole:
+            self.header.chats.setVisible(narrow)
 
     @Slot()
     def _fit(self) -> None:

@@ -49,6 +49,13 @@ def load(qtbot: QtBot, services: Services) -> Callable[[], None]:
     return load
 
 
+def whole(page: ChatPage) -> ChatPage:
+    """The page with all that the window makes of it step by step."""
+    for _ in page.build():
+        pass
+    return page
+
+
 @pytest.fixture
 def session(services: Services) -> ChatSession:
     return ChatSession.of(services)
@@ -57,7 +64,7 @@ def session(services: Services) -> ChatSession:
 @pytest.fixture
 def page(qtbot: QtBot, services: Services, load: Callable[[], None]) -> ChatPage:
     load()
-    made = ChatPage(services)
+    made = whole(ChatPage(services))
     qtbot.addWidget(made)
     made.resize(1100, 800)
     made.show()

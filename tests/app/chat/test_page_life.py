@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.page import ChatPage
 from app.page import Services
-from tests.app.chat.conftest import settle
+from tests.app.chat.conftest import settle, whole
 from tests.app.fake_engine import FakeEngine
 
 Ask = Callable[[str], Any]
@@ -49,7 +49,7 @@ def test_a_page_built_anew_shows_the_same_chat(
     qtbot.waitUntil(lambda: len(page.session.chat.path()[-1].text) > 20)
     page.can_close()
     page.close()
-    again = ChatPage(services)
+    again = whole(ChatPage(services))
     qtbot.addWidget(again)
     again.resize(1100, 800)
     again.show()
@@ -90,7 +90,7 @@ def test_a_page_built_anew_is_as_it_was(
     page.can_close()
     memory = page.memory()
     page.close()
-    again = ChatPage(services)
+    again = whole(ChatPage(services))
     qtbot.addWidget(again)
     again.resize(1100, 800)
     again.show()

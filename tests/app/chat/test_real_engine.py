@@ -13,14 +13,14 @@ from app.chat.tree import State
 from app.controller import EngineController
 from app.page import Services
 from app.settings import Settings
-from tests.app.chat.conftest import settle
+from tests.app.chat.conftest import settle, whole
 
 
 @pytest.fixture
 def page(qtbot: QtBot, tmp_path: Path, fixtures: Path) -> Iterator[ChatPage]:
     controller = EngineController()
     services = Services(controller, Settings(), tmp_path / "chats.sqlite")
-    made = ChatPage(services)
+    made = whole(ChatPage(services))
     qtbot.addWidget(made)
     made.resize(1000, 700)
     made.show()
