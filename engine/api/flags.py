@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.arguments import add_settings, chosen
-from engine.config import EngineConfig, ServerConfig
+from engine.config import EngineConfig, ServerConfig, settings_of
 from engine.errors import BadRequest
 
 _NO_DRAFTS = "drafts are not served yet"
@@ -42,7 +42,7 @@ MISSING = {
     "--spark-vram": "experts stay where the model is", "--expert-device": "experts stay where the model is",
     "--profile": "there are no launch profiles; give the flags themselves",
 }  # fmt: skip
-"""Lucebox's flags that cannot be honoured, and why."""
+"""Lucebox's flags that cannot be honoured, and why; a setting with such a flag takes its place."""
 
 
 class _Open(argparse.Action):
@@ -88,7 +88,10 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--default-max-tokens", dest="max_tokens", type=int, help=argparse.SUPPRESS
     )
-    for flag in MISSING:
+    known = {
+        info.flag for cls in (ServerConfig, EngineConfig) for info in settings_of(cls).values()
+    }
+    for flag in MISSING.keys() - known:
         command.add_argument(flag, nargs="?", action=_Missing, help=argparse.SUPPRESS)
 
 
