@@ -21,6 +21,7 @@ from engine.types import (
     Started,
     TextDelta,
     Usage,
+    Verified,
 )
 from engine.writing import Shown, Writing
 
@@ -49,6 +50,7 @@ class Answer:
         self._limit = self._room = max_ctx - sequence.n_prompt
         if sequence.sampling.max_tokens is not None:
             self._limit = min(self._limit, sequence.sampling.max_tokens)
+        sequence.ends, sequence.n_most = self._eos_ids, sequence.n_prompt + self._limit
         self._submitted = submitted
         self._began: float | None = None
         self._first: float | None = None
@@ -85,6 +87,15 @@ class Answer:
         self._last = time.perf_counter()
         done = min(self.sequence.n_computed, self.sequence.n_prompt)
         self._emit(PrefillProgress(self._id, done, self.sequence.n_prompt))
+
+    def verified(self, drafted: int, accepted: int) -> None:
+        """A draft was judged; its accepted tokens come next."""
+        self._usage = replace(
+            self._usage,
+            drafted_tokens=self._usage.drafted_tokens + drafted,
+            accepted_tokens=self._usage.accepted_tokens + accepted,
+        )
+        self._emit(Verified(self._id, drafted, accepted))
 
     def accept(self, token: int) -> None:
         """Take one sampled token; ends the answer when a stop rule holds."""

@@ -19,6 +19,15 @@ class Precision(StrEnum):
     EXACT = "exact"
 
 
+class Spec(StrEnum):
+    """How tokens are guessed ahead, for the model to verify several at once; the text is the same."""
+
+    AUTO = "auto"
+    CHAIN = "chain"
+    TREE = "tree"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class Info:
     """What a form or a help page needs to know of one setting; `low` and `high` are inclusive.
@@ -136,6 +145,25 @@ class EngineConfig:
         step=64,
         flag="--prefill-chunk",
     )
+    spec: Spec = setting(
+        Spec.AUTO,
+        "Speculation",
+        "Guess tokens ahead and verify them at once: same text, more speed. auto guesses as much as pays; "
+        "chain guesses one continuation, tree several.",
+        choices=("auto", "chain", "tree", "off"),
+        flag="--spec",
+    )
+    draft: str | None = setting(
+        None,
+        "Draft model",
+        "A file that guesses: a draft made for this model, or a small model of the same vocabulary. "
+        "Without one the model's own draft layers guess, or what the text repeats.",
+        flag="--draft",
+    )
+    budget: int | None = setting(
+        None, "Draft budget", "Most tokens guessed at once; by default chosen from what pays.",
+        unit="tokens", low=1, high=31, step=1, flag="--budget",
+    )  # fmt: skip
     chat_template_file: str | None = setting(
         None, "Chat template", "A jinja file used in place of the model's own template.",
         flag="--chat-template-file",
@@ -353,7 +381,9 @@ def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
             with contextlib.suppress(BadRequest, TypeError, ValueError):
                 config = dataclasses.replace(config, **{name: value})
     config = dataclasses.replace(config, **changes)
-    return dataclasses.replace(config, precision=Precision(config.precision))
+    return dataclasses.replace(
+        config, precision=Precision(config.precision), spec=Spec(config.spec)
+    )
 
 
 def changed_settings(config: EngineConfig) -> dict[str, Any]:
@@ -382,4 +412,7 @@ class Plan:
     n_pages: int
     n_slots: int
     chat_template_file: str | None
+    spec: Spec = Spec.AUTO
+    draft: Path | None = None
+    budget: int | None = None
     notes: tuple[str, ...] = ()

@@ -296,14 +296,13 @@ class Engine:
             if model is None or model is not self._model:
                 raise BadRequest("The model was changed before the request began. Send it again.")
             tokenizer = model.tokenizer
+            seed = secrets.randbits(63) if request.sampling.seed is None else request.sampling.seed
             sampler = Sampler(
-                request.sampling,
-                tokenizer.vocab_size,
-                secrets.randbits(63),
-                ready.steering,
-                request.logprobs,
+                request.sampling, tokenizer.vocab_size, seed, ready.steering, request.logprobs
             )
-            sequence = Sequence(request_id, ready.ids, len(ready.ids), request.sampling)
+            sequence = Sequence(
+                request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64
+            )
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None
             writing = Writing(

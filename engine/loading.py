@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from engine import cards, placement
 from engine.beside import beside
 from engine.chat import ChatTemplate
-from engine.config import EngineConfig, Plan
+from engine.config import EngineConfig, Plan, Spec
 from engine.devices import devices
+from engine.draft.base import Target
+from engine.draft.choosing import begin, choose
+from engine.draft.speculation import Speculation
 from engine.errors import (
     BadRequest,
     ModelFileError,
     OutOfMemory,
-    UnsupportedModel,
 )
 from engine.gguf import ModelFile, open_model
 from engine.grammar import Grammars
@@ -32,10 +34,11 @@ from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
 from engine.paths import cache_dir
 from engine.runner import Runner
-from engine.scheduler import Scheduler
+from engine.sampling import Sampler
+from engine.scheduler import MOST_GUESSED, Scheduler
 from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
-from engine.types import LoadProgress, ModelInfo
+from engine.types import LoadProgress, ModelInfo, Step, StepResult
 from engine.weights import load_weights
 
 OnProgress = Callable[[LoadProgress], None]
@@ -54,6 +57,27 @@ class LoadedModel:
     runner: Runner
     scheduler: Scheduler
     grammars: Grammars
+    speculation: Speculation | None = None
+
+    def compute(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
+        """Run a step, and let what it decided stand in pages and states."""
+        scheduler = self.scheduler
+        for source, target in scheduler.state_copies:
+            self.ops.copy_state(source, target)
+        scheduler.state_copies.clear()
+        result = self.runner.run(step, samplers)
+        scheduler.computed(step.spans, result.tokens)
+        for i, span in enumerate(step.spans):
+            if span.draft is not None:
+                path = result.paths[i]
+                if early := scheduler.early_copies.pop(span.sequence.request_id, None):
+                    rows, slot = early
+                    self.ops.accept(i, path[:rows])
+                    self.ops.copy_state(span.sequence.slot, slot)
+                    path = path[rows:]
+                self.ops.accept(i, path)
+        scheduler.pace(step, result.seconds)
+        return result
 
     def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
         """Logits of every position of `ids`, in pieces (n, n_vocab).
@@ -71,6 +95,8 @@ class LoadedModel:
     def close(self) -> None:
         """Free all memory of the model."""
         self.grammars.close()
+        if self.speculation is not None:
+            self.speculation.close()
         self.ops.close()
 
 
@@ -106,33 +132,46 @@ def load_model(
                 " the file is put together from parts that do not fit."
             )
         template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
+        guessed = MOST_GUESSED if plan.spec is not Spec.OFF else 0
         limits = Limits(
-            rows=plan.prefill_chunk + plan.max_concurrency,
+            rows=plan.prefill_chunk + plan.max_concurrency + guessed,
             sequences=plan.max_concurrency,
             pages=plan.n_pages,
             page_tokens=plan.page_tokens,
             pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
             slots=plan.n_slots,
+            tried=guessed,
         )
         cancel = cancel or threading.Event()
         ops = _make_ops(plan, on_progress, cancel)
 
-        def record() -> None:
+        def record() -> tuple[Speculation | None, str]:
             with _freed_on_failure(ops, path.name):
                 _preparing(on_progress)
                 ops.allocate(cfg.shape, limits)
-                with ops.recording():
-                    model.forward(ops, weights, cfg)
-                _warm_up(ops, on_progress)
+                target = Target(file, cfg, weights, ops, limits, plan)
+                drafter, note = choose(target)
+                try:
+                    with ops.recording(drafter.needs) if drafter else ops.recording():
+                        model.forward(ops, weights, cfg)
+                    _warm_up(ops, on_progress)
+                    return (begin(drafter, target, cfg.n_vocab) if drafter else None), note
+                except BaseException:
+                    if drafter is not None:
+                        drafter.close()
+                    raise
+
+        def undo(made: tuple[Speculation | None, str]) -> None:
+            if made[0] is not None:
+                made[0].close()
+            ops.close()
 
         with _freed_on_failure(ops, path.name):
             weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
-        if plan.device == "cpu":
-            beside(record, cancel, undo=lambda _: ops.close())
-        else:
-            record()
+        on_cpu = plan.device == "cpu"
+        speculation, note = beside(record, cancel, undo) if on_cpu else record()
         return LoadedModel(
-            info=_info(file, plan, tokenizer, template, cfg.n_vocab),
+            info=_info(file, plan, tokenizer, template, cfg.n_vocab, note),
             config=config,
             plan=plan,
             tokenizer=tokenizer,
@@ -141,6 +180,7 @@ def load_model(
             runner=Runner(ops, limits, cfg.shape),
             scheduler=_scheduler(plan),
             grammars=Grammars(tokenizer),
+            speculation=speculation,
         )
 
 
@@ -213,7 +253,12 @@ def _template_file(plan: Plan) -> str | None:
 
 
 def _info(
-    file: ModelFile, plan: Plan, tokenizer: Tokenizer, template: ChatTemplate, n_vocab: int
+    file: ModelFile,
+    plan: Plan,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    n_vocab: int,
+    note: str,
 ) -> ModelInfo:
     warnings = tokenizer.warnings
     if template.problem:
@@ -233,5 +278,5 @@ def _info(
         sampling=cards.sampling_defaults(file.meta),
         thinking=cards.thinking_limits(file.meta),
         warnings=warnings,
-        notes=plan.notes if (why := folder_problem(cache_dir())) is None else (*plan.notes, why),
+        notes=tuple(n for n in (*plan.notes, note, folder_problem(cache_dir())) if n),
     )

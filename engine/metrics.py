@@ -7,7 +7,7 @@ import time
 from collections import deque
 from dataclasses import replace
 
-from engine.types import MemoryPart, Metrics, Step
+from engine.types import MemoryPart, Metrics, SpeculationMetrics, Step, StepResult
 
 WINDOW_S = 1.0
 
@@ -20,10 +20,15 @@ class Meter:
         self._steps: deque[tuple[float, float, int, int]] = deque()
         self._last = Metrics()
 
-    def step(self, step: Step, seconds: float, now: float | None = None) -> None:
-        """Count one step of `seconds` that ended now; a span of one token at the end is a decode."""
+    def step(self, step: Step, result: StepResult, now: float | None = None) -> None:
+        """Count a step that ended now; what follows a prompt is decoded."""
         now = time.perf_counter() if now is None else now
-        decode = sum(1 for s in step.spans if s.start >= s.sequence.n_prompt)
+        seconds = result.seconds
+        decode = sum(
+            len(tokens)
+            for s, tokens in zip(step.spans, result.tokens, strict=True)
+            if s.start >= s.sequence.n_prompt
+        )
         prefill = sum(len(s.tokens) for s in step.spans if s.start < s.sequence.n_prompt)
         with self._lock:
             self._steps.append((now, seconds, prefill, decode))
@@ -34,10 +39,12 @@ class Meter:
                 step_ms=seconds * 1e3,
                 prompt_tokens_total=self._last.prompt_tokens_total + prefill,
                 completion_tokens_total=self._last.completion_tokens_total + decode,
-                context_used=last.start + len(last.tokens),
+                context_used=last.start + (1 if last.draft else len(last.tokens)),
             )
 
-    def set(self, **changes: int | float | tuple[MemoryPart, ...] | None) -> None:
+    def set(
+        self, **changes: int | float | tuple[MemoryPart, ...] | SpeculationMetrics | None
+    ) -> None:
         """Set gauges of `Metrics` by name."""
         with self._lock:
             self._last = replace(self._last, **changes)  # type: ignore[arg-type]

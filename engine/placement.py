@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from engine.config import EngineConfig, Plan, Precision
+from engine.config import EngineConfig, Plan, Precision, Spec
 from engine.devices import Device
 from engine.errors import BadRequest, OutOfMemory
 from engine.gguf import HeaderSummary
 from engine.ops.cuda_device import bytes_on_card
+from engine.scheduler import MOST_GUESSED
 from engine.types import MemoryPart
 
 PAGE_TOKENS = 64
@@ -38,7 +40,8 @@ class Footprint:
 
     `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
     `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
-    recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words.
+    recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
+    bytes that recurrent layers keep of a guessed token until it is verified.
     """
 
     weights: int
@@ -48,6 +51,7 @@ class Footprint:
     row: int
     n_vocab: int
     state: int = 0
+    tried_row: int = 0
 
     @classmethod
     def of(cls, header: HeaderSummary, on_card: bool = False) -> Footprint:
@@ -94,6 +98,7 @@ class Footprint:
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
             state=_state_bytes(header),
+            tried_row=_tried_bytes(header),
             row=int(values * _BYTES_PER_VALUE),
             n_vocab=len(words) if isinstance(words, list) else 0,
         )
@@ -112,9 +117,10 @@ class Footprint:
 
     def work(self, config: EngineConfig) -> int:
         """Bytes of step buffers, logits, recurrent states and vocabulary."""
-        rows = config.prefill_chunk + config.max_concurrency
-        logits = config.max_concurrency * self.n_vocab * 4
-        states = self.slots(config) * self.state
+        guessed = MOST_GUESSED if config.spec is not Spec.OFF else 0
+        rows = config.prefill_chunk + config.max_concurrency + guessed
+        logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
+        states = self.slots(config) * self.state + guessed * self.tried_row
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
 
 
@@ -150,6 +156,15 @@ def _state_bytes(header: HeaderSummary) -> int:
     tail = max(0, _number(meta, f"{arch}.ssm.conv_kernel") - 1)
     layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
     return layers * 4 * size * (n_v * size + tail * (2 * n_k + n_v))
+
+
+def _tried_bytes(header: HeaderSummary) -> int:
+    """What all Gated DeltaNet layers keep of a guessed token: q, k, v and gates, float32."""
+    arch, meta = header.architecture, header.meta
+    size = _number(meta, f"{arch}.ssm.state_size")
+    n_v, n_k = (_number(meta, f"{arch}.ssm.{k}") for k in ("time_step_rank", "group_count"))
+    layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
+    return layers * 4 * (size * (2 * n_k + n_v) + 2 * n_v)
 
 
 def _float_bytes(config: EngineConfig) -> int:
@@ -269,6 +284,9 @@ def resolve(
         n_pages=sizing.n_pages,
         n_slots=sizing.footprint.slots(config),
         chat_template_file=config.chat_template_file,
+        spec=config.spec,
+        draft=Path(config.draft).absolute() if config.draft else None,
+        budget=config.budget,
         notes=sizing.notes(),
     )
 

@@ -57,10 +57,6 @@ class Runner:
         done = time.perf_counter()
         return StepResult(tuple(tokens), tuple(paths), errors, done - began, done - computed)
 
-    def accept(self, number: int, path: Seq[int]) -> None:
-        """Let a path of the last step's span `number` stand; see `Ops.accept`."""
-        self.ops.accept(number, path)
-
     def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
         """The logits of every position of one text, in pieces (n, n_vocab); uses pages 0, 1, ...
 

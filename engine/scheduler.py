@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence as Seq
+from typing import Protocol
 
 from engine.errors import ContextOverflow
 from engine.pages import PagePool
 from engine.state import CHECKPOINT_TOKENS, StateSlots
-from engine.types import Sequence, Span, Step
+from engine.types import Draft, Sequence, Span, Step
 
 STEP_S = 0.5
+MOST_GUESSED = 32
+"""Most rows of a step that verify guesses, the tokens before the guesses included."""
+
+
+class Guesser(Protocol):
+    """Whoever proposes drafts; `places` after a sequence's last token must have pages for it to do so."""
+
+    places: int
+
+    def propose(self, sequence: Sequence, most: int) -> Draft | None:
+        """A draft of at most `most` tokens after the sequence's last one, or None."""
+        ...
 
 
 class Scheduler:
@@ -23,6 +36,8 @@ class Scheduler:
 
     A model with recurrent state can only go on from a prefix whose state was kept: spans end where a
     checkpoint is due, and `state_copies` (source, target) are to be done in order before the next step.
+    Of a verified draft a checkpoint may be due inside the accepted tokens: `early_copies` has for its
+    request the number of rows to accept before its state is copied to a slot.
     """
 
     def __init__(
@@ -37,6 +52,7 @@ class Scheduler:
         self.pool = pool
         self.states = states
         self.state_copies: list[tuple[int, int]] = []
+        self.early_copies: dict[int, tuple[int, int]] = {}
         self.max_concurrency = max_concurrency
         self.prefill_chunk = prefill_chunk
         self.max_ctx = max_ctx
@@ -64,12 +80,16 @@ class Scheduler:
             self.waiting.remove(sequence)
         self._give_back(sequence)
 
-    def plan(self) -> Step | None:
-        """The next step, with pages for all its tokens; None when there is nothing to do."""
+    def plan(self, guesser: Guesser | None = None) -> Step | None:
+        """The next step, with pages for all its tokens; None when there is nothing to do.
+
+        Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it.
+        """
         self._admit()
         spans: list[Span] = []
         room = self._room
         readers = sum(1 for s in self.running if _missing(s) > 1)
+        most = MOST_GUESSED // max(1, len(self.running) - readers) - 1
         for sequence in list(self.running):
             if sequence not in self.running:
                 continue  # pre-empted for an older one in this very loop
@@ -84,29 +104,56 @@ class Scheduler:
             if self._reserve(sequence, sequence.n_computed + n):
                 start = sequence.n_computed
                 tokens = tuple(sequence.tokens[start : start + n])
-                spans.append(Span(sequence, start, tokens, want_logits=n == missing))
+                draft = None
+                if guesser is not None and missing == 1 and start >= sequence.n_prompt:
+                    draft = self._draft(sequence, guesser, most)
+                if draft is not None:
+                    tokens += draft.tokens
+                spans.append(Span(sequence, start, tokens, n == missing, draft))
         spans = [s for s in spans if s.sequence in self.running]
         return Step(tuple(spans)) if spans else None
 
-    def computed(self, spans: Iterable[Span]) -> None:
-        """Record that the keys and values of these spans are in their pages."""
+    def computed(self, spans: Seq[Span], tokens: Seq[tuple[int, ...]] = ()) -> None:
+        """Record that the keys and values of these spans are in their pages.
+
+        Of a draft those of the `tokens` but the last that were decided on, which the sequence may not yet
+        have.
+        """
         size = self.pool.page_tokens
-        for span in spans:
+        for i, span in enumerate(spans):
             sequence = span.sequence
             if sequence not in self.running:
                 continue
             first = sequence.n_computed // size
-            sequence.n_computed = span.start + len(span.tokens)
+            accepted = tokens[i][:-1] if span.draft is not None else ()
+            n = len(span.tokens) if span.draft is None else len(tokens[i])
+            sequence.n_computed = span.start + n
             if sequence.n_computed // size > first:
-                self.pool.register(sequence.pages, sequence.tokens[: sequence.n_computed], first)
-                self._checkpoint(sequence)
+                known = [*sequence.tokens[: span.start + n], *accepted][: span.start + n]
+                self.pool.register(sequence.pages, known, first)
+                self._checkpoint(sequence, span)
+
+    def _draft(self, sequence: Sequence, guesser: Guesser, most: int) -> Draft | None:
+        """A draft whose places have pages, none taken from others."""
+        n, size = len(sequence.tokens), self.pool.page_tokens
+        whole = -(-self.max_ctx // size) * size
+        wanted = max(guesser.places, most)
+        need = -(-min(n + wanted, whole) // size) - len(sequence.pages)
+        if need > 0 and (pages := self.pool.alloc(min(need, self.pool.n_available))):
+            sequence.pages.extend(pages)
+        room = len(sequence.pages) * size - n
+        most = min(most, room, self.max_ctx - n, sequence.n_most - n)
+        if most < 1 or room < guesser.places:
+            return None
+        draft = guesser.propose(sequence, most)
+        return draft if draft is not None and draft.tokens else None
 
     def pace(self, step: Step, seconds: float) -> None:
         """Choose how much of prompts the next step reads, so that a step is a moment on any PC.
 
         A stop is heard, and another sequence's token is written, between steps only.
         """
-        read = sum(len(s.tokens) for s in step.spans if len(s.tokens) > 1)
+        read = sum(len(s.tokens) for s in step.spans if len(s.tokens) > 1 and s.draft is None)
         if read:
             aim = int(read * STEP_S / max(seconds, 1e-6)) // 32 * 32
             self._room = max(min(32, self.prefill_chunk), min(aim, self.prefill_chunk))
@@ -154,18 +201,22 @@ class Scheduler:
         last = (len(sequence.tokens) - 1) // size * size
         return min(due, last) if last > sequence.n_computed else len(sequence.tokens)
 
-    def _checkpoint(self, sequence: Sequence) -> None:
+    def _checkpoint(self, sequence: Sequence, span: Span) -> None:
         """Keep the state where it stands at the end of a page: the prompt's own, and the answer's newest."""
         size = self.pool.page_tokens
-        if self.states is None or sequence.n_computed % size:
+        end = sequence.n_computed // size * size
+        # Only of a verified draft a state inside the span can be had.
+        if self.states is None or (end < sequence.n_computed and span.draft is None):
             return
-        page = sequence.pages[sequence.n_computed // size - 1]
-        if sequence.n_computed > sequence.n_prompt:
+        page = sequence.pages[end // size - 1]
+        if end > sequence.n_prompt:
             self.states.forget(sequence.checkpoint)
             sequence.checkpoint = page
         slot = self.states.remember(page)
-        if slot is not None:
+        if slot is not None and end == sequence.n_computed:
             self.state_copies.append((sequence.slot, slot))
+        elif slot is not None:
+            self.early_copies[sequence.request_id] = (end - span.start, slot)
 
     def _give_back(self, sequence: Sequence) -> None:
         self.pool.release(sequence.pages)

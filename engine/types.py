@@ -74,12 +74,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts and times of one request; times in seconds, None until known."""
+    """Counts and times of one request; times in seconds, None until known. Of the `drafted_tokens` that were
+    guessed the `accepted_tokens` are part of the answer.
+    """
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
     completion_tokens: int = 0
     reasoning_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
     first_token_s: float | None = None
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -236,8 +240,8 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class SpeculationMetrics:
-    """What drafts were worth: `accepted_lengths` are the tokens of each of the last verified drafts, up to 64,
-    with the target's own; milliseconds and `speedup` over no drafts, as measured here, are of the same.
+    """What drafts were worth: `accepted_lengths` are the tokens of each of the last 64 verified drafts, with
+    the target's own; milliseconds and `speedup` over no drafts, as measured here, are of the same.
 
     `by_position`: how often each position of a draft was accepted when those before it were. `state` is on,
     paused (drafts cost more than they brought; they are tried again later) or failed, see `problem`.

@@ -1,0 +1,75 @@
+"""Which drafter a loaded model gets, and what passes cost where it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from engine.config import Plan, Precision, Spec
+from engine.devices import devices
+from engine.draft.base import Drafter, Target, open_drafter
+from engine.draft.costs import PassCosts, pass_costs
+from engine.draft.speculation import Speculation
+from engine.gguf import read_header
+from engine.ops.base import Ops, StepInput
+from engine.paths import cache_dir
+
+
+def choose(target: Target) -> tuple[Drafter | None, str]:
+    """The drafter that the plan asks for, else the model's own or prompt lookup; and what is to be told.
+
+    To be asked for before the target is recorded. A draft that was asked for and does not fit raises.
+    """
+    plan = target.plan
+    if plan.spec is Spec.OFF:
+        return None, ""
+    if not hasattr(target.ops, "accept"):
+        if plan.draft is not None or plan.spec is not Spec.AUTO:
+            return None, f"Speculation is left out: {plan.device} cannot verify drafts yet."
+        return None, ""
+    if plan.draft is not None:
+        return open_drafter(_kind_of(plan.draft), target, plan.draft), ""
+    return open_drafter("ngram", target, None), ""
+
+
+def _kind_of(path: Path) -> str:
+    """The module for a draft's file: any model may draft, and DFlash drafts are no models of their own."""
+    if path.is_dir() or path.suffix.lower() == ".safetensors":
+        return "dflash"
+    return "dflash" if "dflash" in read_header(path).architecture else "model"
+
+
+def begin(drafter: Drafter, target: Target, vocab_size: int) -> Speculation:
+    """Speculation with a chosen drafter, once the target is recorded and has run its first token."""
+    costs = measure_passes(target.ops, target.plan, target.file.file_bytes)
+    return Speculation(drafter, target.plan.spec, target.plan.budget, costs, vocab_size)
+
+
+def measure_passes(ops: Ops, plan: Plan, file_bytes: int) -> PassCosts:
+    """What a pass of some tried rows takes, after the token at position 0 of page 0 and slot 0."""
+
+    def run(rows: int) -> None:
+        number, zeros = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32)
+        one = np.zeros(1, np.int32)
+        tried = one + 1 if rows > 1 else one[:0]
+        ops.run(StepInput(zeros, number + 1, zeros, one[None, :], number, one, tried=tried))
+
+    device = next((d for d in devices() if d.id == plan.device), None)
+    parts = (
+        device.name if device else plan.device, _driver(plan.device), plan.threads,
+        Precision(plan.precision).value, plan.path.name, file_bytes,
+    )  # fmt: skip
+    return pass_costs(cache_dir(), " | ".join(map(str, parts)), run)
+
+
+def _driver(device: str) -> str:
+    """The graphics driver: another one may be faster or slower."""
+    if device == "cpu":
+        return ""
+    import pynvml
+
+    try:
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return ""

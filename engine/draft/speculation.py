@@ -1,0 +1,148 @@
+"""Speculative decoding: asks the drafter, keeps it informed, and counts what its guesses were worth."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence as Seq
+
+from engine.config import Spec
+from engine.draft.base import Drafter
+from engine.draft.costs import PassCosts
+from engine.draft.policy import Judged, Policy
+from engine.ops.base import Ops
+from engine.types import Draft, Sequence, SpeculationMetrics, Step, StepResult
+
+log = logging.getLogger(__name__)
+
+
+class Speculation:
+    """One drafter at work for one target; the serving thread alone calls it.
+
+    A drafter that fails is left out from then on, and `problem` says why: it can only cost speed.
+    """
+
+    def __init__(
+        self, drafter: Drafter, spec: Spec, budget: int | None, costs: PassCosts, vocab_size: int
+    ) -> None:
+        self.drafter = drafter
+        self.places = drafter.reach
+        self.problem = ""
+        self._policy = Policy(drafter.depth, drafter.branches, spec, budget, costs)
+        self._vocab_size = vocab_size
+        self._asked: dict[int, float] = {}  # seconds of this step's drafts, by request
+        self._drafted = self._accepted = 0
+
+    def propose(self, sequence: Sequence, most: int) -> Draft | None:
+        """A draft of at most `most` tokens, if that is worth its while."""
+        if self.problem or (size := self._policy.size(most)) is None:
+            return None
+        began = time.perf_counter()
+        try:
+            draft = self.drafter.propose(sequence, size.depth, size.nodes)
+        except Exception as error:
+            self._give_up(error)
+            return None
+        self._asked[sequence.request_id] = time.perf_counter() - began
+        return self._sound(draft, most)
+
+    def _sound(self, draft: Draft, most: int) -> Draft | None:
+        """Of a draft what can be verified: tokens that the target knows, and no more than were asked for."""
+        n = next(
+            (i for i, t in enumerate(draft.tokens) if not 0 <= t < self._vocab_size),
+            len(draft.tokens),
+        )
+        n = min(n, most)
+        if n == 0:
+            return None
+        if n < len(draft.tokens):
+            return Draft(draft.tokens[:n], draft.parents[:n], draft.probabilities[:n])
+        return draft
+
+    def observe(self, step: Step, result: StepResult, ops: Ops, live: Seq[bool]) -> None:
+        """Count a step, and show the drafter what of it stands; `live` says which spans' sequences go on.
+
+        To be called when the step's tokens are in their sequences, and before anything else runs.
+        """
+        self._count(step, result)
+        self._asked.clear()
+        if self.problem:
+            return
+        try:
+            hidden = ops.hidden() if self.drafter.needs else None
+            row = 0
+            for i, span in enumerate(step.spans):
+                end = row + len(span.tokens)
+                if live[i]:
+                    path, rows = result.paths[i], None
+                    n = end - row if span.draft is None else len(path)
+                    if hidden is not None:
+                        whole = span.draft is None or path == tuple(range(n))
+                        rows = hidden[row : row + n] if whole else hidden[[row + p for p in path]]
+                    if n:
+                        self.drafter.observe(span.sequence, span.start, n, rows)
+                row = end
+        except Exception as error:
+            self._give_up(error)
+
+    def release(self, sequence: Sequence) -> None:
+        """A sequence has ended or lost its pages."""
+        self.drafter.release(sequence)
+
+    @property
+    def metrics(self) -> SpeculationMetrics:
+        """The numbers of this moment."""
+        policy = self._policy
+        judged = policy.judged
+        n = max(1, len(judged))
+        return SpeculationMetrics(
+            drafter=self.drafter.name,
+            state="failed" if self.problem else "paused" if policy.paused else "on",
+            accepted_lengths=tuple(j.tokens for j in judged),
+            by_position=policy.by_position,
+            draft_ms=1e3 * sum(j.draft_s for j in judged) / n,
+            verify_ms=1e3 * sum(j.verify_s for j in judged) / n,
+            sample_ms=1e3 * sum(j.sample_s for j in judged) / n,
+            speedup=policy.speedup,
+            drafted_total=self._drafted,
+            accepted_total=self._accepted,
+            problem=self.problem,
+        )
+
+    def close(self) -> None:
+        """Free the drafter."""
+        self.drafter.close()
+
+    def _count(self, step: Step, result: StepResult) -> None:
+        policy, spans = self._policy, step.spans
+        if any(span.start < span.sequence.n_prompt for span in spans):
+            return  # what the reading of a prompt takes says nothing about drafts
+        passed = result.seconds - result.sampling_s
+        policy.costs.saw(step.n_tokens, passed)
+        guessed = [i for i, span in enumerate(spans) if span.draft is not None]
+        if not guessed:
+            if len(spans) == 1:
+                policy.plain(result.seconds)
+            return
+        share = 1 / len(spans)
+        for i in guessed:
+            span, tokens = spans[i], result.tokens[i]
+            if span.draft is None or not tokens:
+                continue
+            self._drafted += len(span.draft.tokens)
+            self._accepted += len(tokens) - 1
+            policy.saw(
+                Judged(
+                    depth=max(span.draft.depths),
+                    nodes=len(span.draft.tokens),
+                    tokens=len(tokens),
+                    draft_s=self._asked.get(span.sequence.request_id, 0.0),
+                    verify_s=passed * share,
+                    sample_s=result.sampling_s * share,
+                    plain_s=policy.without_drafts(len(spans)) * share,
+                )
+            )
+
+    def _give_up(self, error: Exception) -> None:
+        log.exception("The drafter %s failed and is left out", self.drafter.name)
+        self.problem = f"The drafter {self.drafter.name} failed and is left out: {error}"
