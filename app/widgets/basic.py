@@ -50,7 +50,8 @@ def button(
     """A push button; one "main" button per page at most."""
     made = QPushButton(text)
     made.setProperty("kind", kind)
-    made.setAutoDefault(False)
+    # Qt lets Enter press only such buttons, and only in dialogs by itself.
+    made.setAutoDefault(True)
     if large:
         made.setProperty("large", True)
     if icon:

@@ -8,14 +8,21 @@ from typing import cast
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QListWidget, QToolButton
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from app.i18n import Language
 from app.palette import KeyMap, Palette
 from app.pane import STRIP
 from app.rail import RailButton
-from app.widgets import Banner, FocusRing
+from app.widgets import Banner, FocusRing, IconButton, Switch, button
 from app.window import LEAST, MainWindow
 from tests.app.fake_engine import FakeEngine
 from tests.app.stub_pages import StubPage
@@ -93,6 +100,29 @@ def test_a_new_chat_can_be_begun_from_everywhere(qtbot: QtBot, window: MainWindo
     window.rail.focus_first()
     qtbot.keyClick(window, Qt.Key.Key_N, CTRL)
     assert stub(window).opened == [{"new": True}, {"new": True}]
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
+def test_every_kind_of_button_is_pressed_by_enter_and_space(
+    qtbot: QtBot, window: MainWindow, key: Qt.Key
+) -> None:
+    pressed: list[str] = []
+    page = stub(window)
+    made: list[QAbstractButton] = [
+        button("Plain", lambda: pressed.append("plain")), IconButton("copy", "Icon"), Switch("Switch"),
+    ]  # fmt: skip
+    made[1].clicked.connect(lambda: pressed.append("icon"))
+    made[2].clicked.connect(lambda: pressed.append("switch"))
+    for one in made:
+        page.layout().addWidget(one)  # type: ignore[union-attr]
+        one.show()
+        one.setFocus()
+        qtbot.keyClick(one, key)
+    assert pressed == ["plain", "icon", "switch"]
+    item = rail_item(window, "models")
+    item.setFocus()
+    qtbot.keyClick(item, key)
+    assert window.shown == "models"
 
 
 def test_f6_goes_round_the_parts(qtbot: QtBot, window: MainWindow) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
@@ -62,6 +62,19 @@ def test_enter_installs_the_demo_and_chats(
     gate.set()
     qtbot.waitUntil(lambda: seen.pages == [("chat", {})])
     assert controller.model is not None and controller.model.path.name == "Smol.gguf"
+
+
+def test_enter_presses_the_button_that_has_the_keyboard(
+    qtbot: QtBot, page: FirstRunPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressed: list[str] = []
+    monkeypatch.setattr(page, "_on_install", lambda: pressed.append("install"))
+    monkeypatch.setattr(
+        QFileDialog, "getOpenFileNames", lambda *a: pressed.append("file") or ([], "")
+    )
+    page.use_file.setFocus()
+    qtbot.keyClick(page.use_file, Qt.Key.Key_Return)
+    assert pressed == ["file"]
 
 
 def test_an_installation_can_be_stopped(
