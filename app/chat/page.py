@@ -79,6 +79,7 @@ class ChatPage(Page):
         whole.addLayout(centre, 1)
         self.header = ChatHeader(self.services)
         centre.addWidget(self.header)
+        yield
         if self.services.library is not None:
             panel = LoadPanel(self.services, opener_of(self.services))
             panel.closed.connect(self.focus_first)
@@ -87,15 +88,18 @@ class ChatPage(Page):
         self._notes.setContentsMargins(24, 0, 24, 0)
         centre.addLayout(self._notes)
         yield
-        self.view, self.empty = MessageView(), EmptyChat(self)
+        self.view = MessageView()
         self.find_bar = FindBar(self.view)
+        centre.addWidget(self.find_bar)
+        yield
+        self.empty = EmptyChat(self)
         self._stack = QStackedLayout()
         self._stack.addWidget(self.empty)
         self._stack.addWidget(self.view)
-        centre.addWidget(self.find_bar)
         centre.addLayout(self._stack, 1)
         yield
         self.composer = Composer()
+        yield
         box = QHBoxLayout()
         box.setContentsMargins(24, 8, 24, 20)
         box.addStretch(1)

@@ -17,6 +17,7 @@ from app.garbage import Collector
 @pytest.fixture
 def collector(qtbot: QtBot) -> Iterator[Collector]:
     made = Collector()
+    made.keep()
     yield made
     made.end()
     gc.disable()
