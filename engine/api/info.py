@@ -146,7 +146,6 @@ def props(request: Request) -> Response:
     sampling = info.sampling if info else None
     config = first.engine.config if first else None
     numbers = first.engine.metrics() if first else None
-    routes = sorted({route.path for route in request.app.routes if hasattr(route, "methods")})
     return JsonResponse(
         {
             "default_generation_settings": {
@@ -187,7 +186,7 @@ def props(request: Request) -> Response:
             "pflash": None,
             "tool_replay": None,
             "daemon": {"alive": True},
-            "api": {"endpoints": routes},
+            "api": {"endpoints": sorted(request.app.openapi()["paths"])},
             "capabilities": {"tools": True, "vision": False, "embeddings": False},
             "vision_supported": False,
             "routing": "load" if models.config.load_balancing else "name",

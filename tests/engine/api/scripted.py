@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from engine.config import EngineConfig, SamplingParams
@@ -22,6 +23,28 @@ from engine.types import (
 )
 
 PROMPT_TOKENS = 10
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "parameters": {"type": "object", "properties": {"where": {"type": "string"}}},
+    },
+}
+
+
+def says(*texts: str) -> Callable[[Request], Iterable[str]]:
+    return lambda request: texts
+
+
+def slowly(*texts: str) -> Callable[[Request], Iterable[str]]:
+    """Each text in an event of its own; without waits the API joins them."""
+
+    def reply(request: Request) -> Iterator[str]:
+        for text in texts:
+            time.sleep(0.02)
+            yield text
+
+    return reply
 
 
 class ScriptedEngine(Engine):

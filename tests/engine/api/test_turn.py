@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -18,33 +18,11 @@ from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
 from engine.types import Request
-from tests.engine.api.scripted import ScriptedEngine
+from tests.engine.api.scripted import TOOL, ScriptedEngine, says, slowly
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "parameters": {"type": "object", "properties": {"where": {"type": "string"}}},
-    },
-}
 Start = Callable[..., Server]
-
-
-def says(*texts: str) -> Callable[[Request], Iterable[str]]:
-    return lambda request: texts
-
-
-def slowly(*texts: str) -> Callable[[Request], Iterable[str]]:
-    """Each text in an event of its own; without waits the API joins them."""
-
-    def reply(request: Request) -> Iterator[str]:
-        for text in texts:
-            time.sleep(0.02)
-            yield text
-
-    return reply
 
 
 def forever(request: Request) -> Iterator[str]:
@@ -193,10 +171,15 @@ def test_nothing_to_say_is_said_now_and_then(start: Start, monkeypatch: pytest.M
     engine = ScriptedEngine(says("late"))
     engine.hold.set()
     server = start(a=engine)
-    threading.Timer(0.4, engine.hold.clear).start()
-    answer = post(server, stream=True, **HELLO)
-    assert answer.text.count(": keep-alive\n\n") >= 3
-    assert chunks(answer)[1]["choices"][0]["delta"] == {"content": "late"}
+    with (
+        httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client,
+        client.stream("POST", CHAT, json={**HELLO, "stream": True}) as answer,
+    ):
+        lines = answer.iter_lines()
+        for _ in range(3):
+            assert ": keep-alive" in lines
+        engine.hold.clear()
+        assert any('"late"' in line for line in lines)
 
 
 def test_a_reader_that_takes_nothing_is_left_and_holds_up_nobody(
