@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
 
 from app.chat.export import file_name, to_json, to_markdown, write_archive
 from app.chat.exporter import write_chat
+from app.chat.page import ChatPage
 from app.chat.tree import Chat, ChatInfo, Message, Role
+
+Ask = Callable[[str], Any]
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
 def chat() -> Chat:
@@ -77,3 +85,41 @@ def test_an_archive_that_fails_leaves_the_former_one(tmp_path: Path) -> None:
         write_archive(chats(), file, "You", "Answer")
     assert file.read_bytes() == b"former"
     assert [p.name for p in tmp_path.iterdir()] == ["all.zip"]
+
+
+def test_export(
+    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("question")
+    target = tmp_path / "out.md"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL)
+    assert "Hello from the fake engine." in target.read_text("utf-8")
+    first = page.session.chat.info.id
+    page.new_chat()
+    target.unlink()
+    page.export(first)
+    qtbot.waitUntil(target.exists)
+
+
+def test_all_chats_are_exported_also_those_that_are_not_open(
+    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "all.zip"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    ask("first question")
+    page.session.store.flush().result(10)
+    page.session._opened.clear()  # as after a start
+    page.new_chat()
+    ask("second question")
+    qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL | SHIFT)
+    qtbot.waitUntil(lambda: "saved as all.zip" in page.services.said[-1])  # type: ignore[attr-defined]
+    with zipfile.ZipFile(target) as archive:
+        text = "".join(archive.read(n).decode() for n in archive.namelist())
+    assert "first question" in text and "second question" in text
+    target.parent.joinpath("all.zip").unlink()
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "no" / "all.zip"), "")
+    )
+    page.export_all()
+    qtbot.waitUntil(lambda: "was not saved" in page.services.said[-1])  # type: ignore[attr-defined]

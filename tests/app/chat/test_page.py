@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
-    QFileDialog,
     QLineEdit,
     QToolButton,
 )
@@ -394,44 +391,6 @@ def test_find_in_this_chat(qtbot: QtBot, page: ChatPage, ask: Ask, engine: FakeE
     assert page.find_bar.count.text() == "nothing found"
     qtbot.keyClick(page.find_bar.edit, Qt.Key.Key_Escape)
     assert page.find_bar.isHidden()
-
-
-def test_export(
-    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask("question")
-    target = tmp_path / "out.md"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL)
-    assert "Hello from the fake engine." in target.read_text("utf-8")
-    first = page.session.chat.info.id
-    page.new_chat()
-    target.unlink()
-    page.export(first)
-    qtbot.waitUntil(target.exists)
-
-
-def test_all_chats_are_exported_also_those_that_are_not_open(
-    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "all.zip"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    ask("first question")
-    page.session.store.flush().result(10)
-    page.session._opened.clear()  # as after a start
-    page.new_chat()
-    ask("second question")
-    qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL | SHIFT)
-    qtbot.waitUntil(lambda: "saved as all.zip" in page.services.said[-1])  # type: ignore[attr-defined]
-    with zipfile.ZipFile(target) as archive:
-        text = "".join(archive.read(n).decode() for n in archive.namelist())
-    assert "first question" in text and "second question" in text
-    target.parent.joinpath("all.zip").unlink()
-    monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "no" / "all.zip"), "")
-    )
-    page.export_all()
-    qtbot.waitUntil(lambda: "was not saved" in page.services.said[-1])  # type: ignore[attr-defined]
 
 
 def test_problems_are_said(qtbot: QtBot, page: ChatPage, services: Any) -> None:
