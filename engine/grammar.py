@@ -27,6 +27,9 @@ KINDS = ("json_object", "json_schema", "regex", "lark")
 MAX_SOURCE = 200_000
 """Most characters of a schema, an expression or a grammar."""
 
+MAX_DEPTH = 100
+"""How deep a schema may be nested."""
+
 _SPACE = r"(\x20|\n[\x20\t]{0,40})?"  # a small model may else write spaces for ever
 _LEAD = r"/[\x20\n]{0,4}/"
 _PLACES = 400
@@ -250,9 +253,13 @@ def form_grammar(form: Format, name: str = "form") -> dict[str, Any]:
         raise BadRequest(f"The JSON schema is {source!r:.60}, expected an object.")
     if not form.kind.startswith("json") and not isinstance(source, str):
         raise BadRequest(f"The {form.kind} grammar is {source!r:.60}, expected a text.")
+    if _deeper_than(MAX_DEPTH, source):
+        raise BadRequest(
+            f"The JSON schema is nested more than {MAX_DEPTH} deep. Make it flatter, or use $ref."
+        )
     try:
         size = len(source) if isinstance(source, str) else len(json.dumps(source))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise BadRequest(f"The JSON schema cannot be read: {error}.") from error
     if size > MAX_SOURCE:
         raise BadRequest(
@@ -265,6 +272,16 @@ def form_grammar(form: Format, name: str = "form") -> dict[str, Any]:
 
         return {"name": name, "lark_grammar": f"start: /{regex_to_lark(source, 'd')}/"}
     return {"name": name, "json_schema": with_space(source)}
+
+
+def _deeper_than(depth: int, value: Any) -> bool:
+    layer = [value] if isinstance(value, Mapping | list) else []
+    for _ in range(depth):
+        inner = [v.values() if isinstance(v, Mapping) else v for v in layer]
+        layer = [x for v in inner for x in v if isinstance(x, Mapping | list)]
+        if not layer:
+            return False
+    return True
 
 
 def with_space(schema: Mapping[str, Any] | bool, **options: Any) -> dict[str, Any]:

@@ -98,11 +98,14 @@ class CallGrammar:
 
     def _upto(self, stop: str) -> str:
         """Any text and then `stop`."""
-        if any(isinstance(p, int) for p in self._tokenizer.control_markers.split(stop)):
+        first, *rest = self._tokenizer.control_markers.split(stop)
+        if isinstance(first, int):
             return f"/(?s:.*)/ {self._text(stop)}"
-        name = f"text_{len(self._rules)}[suffix={json.dumps(stop, ensure_ascii=False)}]"
-        self._rules[name] = "/(?s:.*)/"
-        return name.split("[")[0]
+        name = f"text_{len(self._rules)}"
+        suffix = json.dumps(first, ensure_ascii=False)
+        self._rules[f"{name}[suffix={suffix}]"] = "/(?s:.*)/"
+        # Of a mark that goes on with a control token only the beginning is text, and may also be the value's.
+        return f"{name}+ {self._text(stop.removeprefix(first))}" if rest else name
 
     def _object(self, name: str, schema: Mapping[str, Any]) -> str:
         head = json.dumps({"name": name}, ensure_ascii=False)[:-1] + ', "arguments": '
