@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import sys
 from collections.abc import Callable
@@ -264,23 +265,22 @@ def peak_memory() -> int:
 
 
 def ordinary_ids(engine: Engine, vocab_size: int) -> list[int]:
-    """Some hundred ids that are neither control tokens nor the end of a turn."""
+    """Some hundred ids that are neither control tokens nor the end of a turn, where there are so many."""
     tokenizer = engine.tokenizer
     assert tokenizer is not None
     step = max(1, vocab_size // 1009)
     known = range(0, min(vocab_size, tokenizer.vocab_size), step)
     ids = [i for i in known if not tokenizer.is_control(i) and i not in tokenizer.eos_ids]
-    return ids or [0]
+    return ids if len(ids) >= 64 else list(range(0, vocab_size, step))
 
 
 class Prompts:
-    """Prompts that share no beginning, the same ones in every run."""
+    """Random prompts that share no page, the same ones in every run."""
 
     def __init__(self, ids: list[int]) -> None:
         self._ids = ids
-        self._made = 0
+        self._rng = random.Random(1)
 
     def next(self, n: int) -> list[int]:
         """A prompt of `n` tokens."""
-        self._made += 1
-        return [self._ids[(self._made * 31 + i * 7) % len(self._ids)] for i in range(n)]
+        return self._rng.choices(self._ids, k=n)

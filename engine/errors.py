@@ -45,7 +45,7 @@ class KernelError(EngineError):
 
 
 class DeviceFault(KernelError):
-    """The card stopped with an error that only a new load clears; no request can run until then."""
+    """The card stopped with an error that stays until the program ends; other devices still work."""
 
 
 class LoadCancelled(EngineError):

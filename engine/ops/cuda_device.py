@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -95,17 +96,19 @@ def _error(text: str) -> EngineError:
     """What a failed call of CUDA means for the user; `text` has its name or its words."""
 
     def says(*words: str) -> bool:
-        return any(word in text.replace(" ", "").lower() for word in words)
+        plain = text.replace(" ", "").replace("_", "").lower()
+        return any(word in plain for word in words)
 
-    if says("memoryallocation", "out_of_memory", "outofmemory"):
+    if says("memoryallocation", "outofmemory"):
         return OutOfMemory(
             f"The card ran out of memory ({text}). Close other programs that use it, or load the model"
             " with a smaller context."
         )
     if says(*_FAULTS):
         return DeviceFault(
-            f"The card stopped with a fault: {text}. Load the model again; if it happens once more, run"
-            " the self-test of the card, and restart the program."
+            f"The card stopped with a fault ({text}), and this program cannot use it again before it is"
+            " restarted. Chats are kept. Restart it, or load the model on the processor; if it happens"
+            " again, run the self-test of the card."
         )
     if says("insufficientdriver", "unsupportedptxversion"):
         cure = "The NVIDIA driver is too old for the installed GPU part; install a newer driver."
@@ -130,6 +133,7 @@ class Card:
             ) from error
         self._cuda: Any = cupy.cuda
         self.runtime: Any = cupy.cuda.runtime
+        self._thread = threading.local()
         with told():
             self.index = self._number(index)
             self.use()
@@ -168,8 +172,10 @@ class Card:
         return self.arch >= 90 and self._loader.target >= 90
 
     def use(self) -> None:
-        """Make this card the calling thread's."""
-        self.runtime.setDevice(self.index)
+        """Make this card the calling thread's; asking first costs far less than setting it again."""
+        if not getattr(self._thread, "began", False) or self.runtime.getDevice() != self.index:
+            self.runtime.setDevice(self.index)
+            self._thread.began = True
 
     def free_bytes(self) -> int:
         """Memory that nobody holds."""

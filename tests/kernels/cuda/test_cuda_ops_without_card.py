@@ -5,17 +5,19 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.errors import KernelError, OutOfMemory, UnsupportedModel
+from engine.errors import DeviceFault, KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops import cuda_device
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_trust import Distrust
 from engine.quants import TYPES
 from kernels.loader import SOURCES
 from tests.reference.blocks import random_tensor
@@ -64,6 +66,9 @@ class Runtime:
 
     def setDevice(self, index: int) -> None:
         pass
+
+    def getDevice(self) -> int:
+        return 0
 
     def getDeviceProperties(self, index: int) -> dict[str, Any]:
         return {"multiProcessorCount": 20, "name": b"Test card"}
@@ -268,3 +273,57 @@ def test_errors_of_the_card_are_told(notes: Notes, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Runtime, "setDevice", refuse)
     with pytest.raises(KernelError, match="newer driver"):
         CudaOps()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "word"),
+    (
+        (
+            "cudaErrorIllegalAddress: an illegal memory access was encountered",
+            DeviceFault,
+            "restart",
+        ),
+        ("CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure", DeviceFault, "processor"),
+        ("cudaErrorMemoryAllocation: out of memory", OutOfMemory, "smaller context"),
+        ("CUDA_ERROR_OUT_OF_MEMORY: out of memory", OutOfMemory, "smaller context"),
+        ("cudaErrorNoDevice: no CUDA-capable device is detected", KernelError, "another device"),
+        ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", KernelError, "newer driver"),
+        ("cudaErrorInvalidValue: invalid argument", KernelError, "Load the model again"),
+    ),
+)
+def test_every_error_of_cuda_has_its_cure(said: str, kind: type[Exception], word: str) -> None:
+    with pytest.raises(kind, match=word) as caught, cuda_device.told():
+        raise RuntimeError(said)
+    assert type(caught.value) is kind and said.split(":")[0] in str(caught.value)
+
+
+def test_a_thread_sets_the_card_once(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(Runtime, "setDevice", lambda self, index: calls.append(index))
+    card = CudaOps().card
+    for _ in range(3):
+        card.use()
+    assert len(calls) == 1
+    thread = threading.Thread(target=card.use)
+    thread.start()
+    thread.join()
+    assert len(calls) == 2
+    monkeypatch.setattr(Runtime, "getDevice", lambda self: 1)
+    card.use()
+    assert len(calls) == 3
+
+
+def test_a_kernel_that_is_wrong_on_the_card_is_not_used(notes: Notes) -> None:
+    formats = ("Q4_K", "Q6_K", "Q5_0")
+    distrust = Distrust(int8=frozenset({12}), unpacked=frozenset({6}))
+    ops = CudaOps(distrust=distrust)
+    record(ops, formats)
+    ops.run(step(1, 1))
+    assert any(name == "matmul_float" for name, *_ in notes.launches)
+    told = " ".join(ops.notes())
+    assert "Q4_K with 8-bit" in told and "Q5_0" in told and "Q6_K" not in told
+    other = CudaOps(distrust=distrust)
+    record(other, ("Q6_K", "Q6_K", "Q6_K"))
+    assert other.notes() == ()
+    with pytest.raises(KernelError, match="norm"):
+        CudaOps(distrust=Distrust(broken=("norm",)))
