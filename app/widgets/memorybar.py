@@ -154,7 +154,12 @@ class MemoryBar(QWidget):
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         if part.kind == "reserve" or inside.width() < number_width:
             return
-        if inside.width() >= name_width + 8 + number_width:
+        whole = inside.width() >= name_width + 8 + number_width
+        if part.kind == "other":  # On stripes the text has a plate of its own.
+            width = number_width + (name_width + 8 if whole else 0)
+            plate = QRectF(inside.x() - 3, inside.y() + 3, width + 6, inside.height() - 6)
+            painter.fillRect(plate, look.color("plot.otherSoft"))
+        if whole:
             painter.setPen(look.color("text.primary"))
             painter.drawText(inside, flags, part.title)
             inside.setX(inside.x() + name_width + 8)
