@@ -31,7 +31,7 @@ from engine.config import AppSettings, EngineConfig, info_of
 from engine.errors import EngineError
 
 LOOK = ("theme", "language", "text_size")
-RUN = ("threads", "precision", "max_ctx", "max_concurrency", "prefill_chunk")
+RUN = ("threads", "precision", "max_ctx", "max_concurrency", "prefill_chunk", "spec", "budget")
 KEPT_AT_RESET = ("last_model", "sampling")
 PROMPT_DELAY_MS = 400
 

@@ -1526,6 +1526,30 @@
         <translation>프롬프트를 한 단계에 읽는 토큰 수입니다.</translation>
     </message>
     <message>
+        <source>Speculation</source>
+        <translation>추측 생성</translation>
+    </message>
+    <message>
+        <source>Guess tokens ahead and verify them at once: same text, more speed. auto guesses as much as pays; chain guesses one continuation, tree several.</source>
+        <translation>토큰을 미리 추측해 한 번에 검증합니다. 글은 같고 더 빠릅니다. auto는 이득이 되는 만큼만 추측하고, chain은 이어질 말을 하나, tree는 여러 갈래로 추측합니다.</translation>
+    </message>
+    <message>
+        <source>Draft model</source>
+        <translation>드래프트 모델</translation>
+    </message>
+    <message>
+        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one the model&apos;s own draft layers guess, or what the text repeats.</source>
+        <translation>추측에 쓰는 파일입니다. 이 모델용으로 만든 드래프트나 어휘가 같은 작은 모델을 씁니다. 없으면 모델 자체의 드래프트 레이어나 글의 반복을 이용해 추측합니다.</translation>
+    </message>
+    <message>
+        <source>Draft budget</source>
+        <translation>추측 한도</translation>
+    </message>
+    <message>
+        <source>Most tokens guessed at once; by default chosen from what pays.</source>
+        <translation>한 번에 추측하는 최대 토큰 수입니다. 기본값은 이득에 따라 정해집니다.</translation>
+    </message>
+    <message>
         <source>Chat template</source>
         <translation>채팅 템플릿</translation>
     </message>

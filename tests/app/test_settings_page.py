@@ -198,6 +198,7 @@ def test_the_page_covers_what_can_run(page: SettingsPage) -> None:
     assert set(RUN) <= names
     assert {f.name for f in dataclasses.fields(EngineConfig)} - set(RUN) == {
         "device",
+        "draft",
         "chat_template_file",
     }
 
