@@ -74,7 +74,9 @@ class Engine:
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
         self._submitted: dict[int, OnEvent] = {}
-        self._encoder = _Encoder()
+        self._encoder = _Encoder("encoder")
+        # Schemas may take seconds, and other prompts must not wait for them.
+        self._former = _Encoder("former")
         self._new_id = request_ids()
         self._meter = Meter()
         self._memory: tuple[MemoryPart, ...] = ()
@@ -145,7 +147,8 @@ class Engine:
             found = _prepare(model, request)
             self._post(lambda: self._begin(request_id, request, model, found, now))
 
-        self._encoder.do(encode)
+        formed = request.format is not None or request.tools
+        (self._former if formed else self._encoder).do(encode)
         return request_id
 
     def cancel(self, request_id: int) -> None:
@@ -224,6 +227,7 @@ class Engine:
             for request_id in list(self._submitted):
                 self._cancel(request_id)
             self._encoder.close()
+            self._former.close()
             self._swap(None)
         finally:
             self._served.set()
@@ -426,7 +430,8 @@ class _Encoder:
     """A thread of its own for templates and tokenizers: a long or hostile prompt must not hold up the
     answers that are being written. Requests keep their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -436,7 +441,7 @@ class _Encoder:
         self._jobs.put(job)
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="encoder", daemon=True)
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
