@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from engine.api import admin, info, openai_chat, openai_text
-from engine.api.errors import ApiError, as_api_error, error_response, of_validation
+from engine.api.errors import RESPONSES, ApiError, as_api_error, error_response, of_validation
 from engine.api.guard import Guard
 from engine.api.served import Models
 from engine.errors import EngineError
@@ -29,7 +29,7 @@ def bare_app(models: Models) -> FastAPI:
     )
     app.state.models = models
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, responses=RESPONSES)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     for kind in (ApiError, EngineError, Exception):

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 
 from engine.api.wire import json_bytes
 from engine.errors import BadRequest, ContextOverflow, EngineError, OutOfMemory
@@ -50,8 +51,25 @@ class ApiError(Exception):
         self.anthropic = anthropic or message
 
 
-class ClientLeft(Exception):
-    """Nobody waits for the answer any more."""
+class ErrorFacts(BaseModel):
+    """What an error tells in OpenAI's dialect."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """An error in OpenAI's dialect."""
+
+    error: ErrorFacts
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody} for status in (400, 401, 403, 404, 405, 408, 413, 500, 503)
+}
+"""The errors of every path, for the schema."""
 
 
 def refused(name: str, why: str) -> ApiError:

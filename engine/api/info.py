@@ -96,8 +96,7 @@ async def tokenize(body: TokenizeBody, request: Request) -> Response:
     texts = [text for text in (body.content, body.prompt, body.text) if text is not None]
     if len(texts) + (body.messages is not None) != 1:
         raise ApiError(400, "Expected exactly one of content, prompt, text and messages.")
-    tokenizer, template = served.engine.tokenizer, served.engine.chat_template
-    assert tokenizer is not None and template is not None
+    tokenizer, template = served.texts()
     if body.messages is not None:
         messages, tools = plain_messages(body.messages), plain_tools(body.tools)
         kwargs = body.chat_template_kwargs or {}
@@ -125,8 +124,8 @@ async def tokenize(body: TokenizeBody, request: Request) -> Response:
 async def detokenize(body: DetokenizeBody, request: Request) -> Response:
     """The text of token ids."""
     served: Served = request.app.state.models.look(body.model)
-    assert served.engine.tokenizer is not None
-    text = await asyncio.to_thread(served.engine.tokenizer.decode, body.tokens, True)
+    tokenizer, _ = served.texts()
+    text = await asyncio.to_thread(tokenizer.decode, body.tokens, True)
     return JsonResponse({"content": text, "prompt": text})
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from engine.api import logprobs
-from engine.api.errors import ApiError, refused
+from engine.api.errors import refused
 from engine.api.gather import Answer, gather, openai_usage
 from engine.api.openai_chat import StreamOptions, failure
 from engine.api.schemas import MOST_CHOICES, Number, SamplingFields, Stop, biases, refuse_all, stops
@@ -86,7 +86,7 @@ async def create_completion(body: CompletionBody, request: Request) -> Response:
     """Go on with one text or several."""
     body.check()
     served = request.app.state.models.look(body.model)
-    tokenizer = served.engine.tokenizer
+    tokenizer, _ = served.texts()
     prompts = await asyncio.to_thread(_ids, tokenizer, body.prompt)
     asks = [body.ask(ids) for ids in prompts]
     echoes = [tokenizer.decode(ids) if body.echo else "" for ids in prompts for _ in range(body.n)]
@@ -101,9 +101,7 @@ async def create_completion(body: CompletionBody, request: Request) -> Response:
     )
 
 
-def _ids(tokenizer: Tokenizer | None, prompt: Any) -> list[list[int]]:
-    if tokenizer is None:
-        raise ApiError(503, "No model is loaded. Load one first.", "no_model")
+def _ids(tokenizer: Tokenizer, prompt: Any) -> list[list[int]]:
     prompts = prompt if _is_many(prompt) else [prompt]
     return [tokenizer.encode(p, special=True) if isinstance(p, str) else list(p) for p in prompts]
 

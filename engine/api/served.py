@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from engine import cards
 from engine.api.errors import RETRY_AFTER_S, ApiError
+from engine.chat import ChatTemplate
 from engine.config import EngineConfig, ServerConfig
 from engine.engine import Engine
+from engine.tokenizer import Tokenizer
 from engine.types import ModelInfo
 
 if TYPE_CHECKING:
@@ -58,6 +60,13 @@ class Served:
                 503, f"{self.name} is parked; POST /admin/unpark brings it back.", "model_parked"
             )
         raise ApiError(503, "No model is loaded. Load one first.", "no_model")
+
+    def texts(self) -> tuple[Tokenizer, ChatTemplate]:
+        """The loaded model's tokenizer and template; errors as in `info`."""
+        tokenizer, template = self.engine.tokenizer, self.engine.chat_template
+        if tokenizer is None or template is None:
+            raise ApiError(503, "No model is loaded. Load one first.", "no_model")
+        return tokenizer, template
 
     @property
     def name(self) -> str:

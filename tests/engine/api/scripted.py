@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from engine.chat import ChatTemplate
 from engine.config import EngineConfig, SamplingParams
 from engine.engine import Engine, Status
+from engine.gguf import read_header
 from engine.output import output_parser
+from engine.tokenizer import Tokenizer
 from engine.types import (
     Accepted,
     Finished,
@@ -21,6 +25,7 @@ from engine.types import (
     TextDelta,
     Usage,
 )
+from tests.engine.oracle import model_path
 
 PROMPT_TOKENS = 10
 TOOL = {
@@ -76,6 +81,14 @@ class ScriptedEngine(Engine):
     @property
     def config(self) -> EngineConfig:
         return self._own_config
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.from_gguf(read_header(model_path("llama")).meta)
+
+    @functools.cached_property
+    def chat_template(self) -> ChatTemplate:
+        return ChatTemplate.from_gguf(read_header(model_path("llama")).meta, self.tokenizer)
 
     def status(self) -> Status:
         return Status("ready", self._info, 0, 0)
