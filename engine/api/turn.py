@@ -232,7 +232,7 @@ class Turn:
     def _thinking(self, ask: Ask) -> Thinking:
         """Thinking as asked for, else as the server is set."""
         usual = self._models.config.thinking
-        if ask.thinking.enabled is not None or ask.messages is None or usual == "model":
+        if ask.thinking.wanted is not None or ask.messages is None or usual == "model":
             return ask.thinking
         return replace(ask.thinking, enabled=usual == "on")
 
