@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
@@ -20,7 +22,7 @@ class Inspector(QWidget):
     """Speed, times, memory and context of the running model.
 
     Every number comes from the controller's `metrics_changed`. Hidden or folded, it does no work.
-    `header_tools` belongs into the head of the pane that shows this.
+    `header_tools` belongs into the head of the pane that shows this. It is whole once `build` has ended.
     """
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
@@ -43,10 +45,32 @@ class Inspector(QWidget):
         self.header_tools = self._pause = IconButton("pause", self.tr("Pause the plot"))
         self._pause.setCheckable(True)
         self._pause.toggled.connect(self._on_pause)
-        self._build()
+
+    def build(self) -> Iterator[None]:
+        """Put the parts in their places, in steps of a few milliseconds."""
+        self.body = QWidget()
+        self.body.setProperty("scroll", True)
+        column = QVBoxLayout(self.body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(self.body)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scroll)
+        for part in (self.speed, self._times(), self._memory(), self._contexts()):
+            yield
+            if column.count():
+                column.addWidget(Hairline())
+            self._add(column, part)
+        column.addStretch(1)
+        yield
         self._on_theme()
         theme().changed.connect(self._on_theme)
-        controller = services.controller
+        controller = self._services.controller
         controller.watch_metrics(self)
         controller.metrics_changed.connect(self._on_metrics)
         controller.model_changed.connect(self._on_model)
@@ -62,35 +86,13 @@ class Inspector(QWidget):
         self.speed.begin(self._services.controller.metrics)
         self._show(self._services.controller.metrics)
 
-    def _build(self) -> None:
-        self.body = QWidget()
-        self.body.setProperty("scroll", True)
-        column = QVBoxLayout(self.body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        self._add(column, self.speed)
-        self._add(column, self._times())
-        self._add(column, self._memory())
-        self._add(column, self._contexts(), last=True)
-        column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(self.body)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
-
     @staticmethod
-    def _add(column: QVBoxLayout, part: QWidget, last: bool = False) -> None:
+    def _add(column: QVBoxLayout, part: QWidget) -> None:
         frame = QWidget()
         inside = QVBoxLayout(frame)
         inside.setContentsMargins(_MARGIN, theme().space(3), _MARGIN, theme().space(3))
         inside.addWidget(part)
         column.addWidget(frame)
-        if not last:
-            column.addWidget(Hairline())
 
     def _times(self) -> QWidget:
         part, column = _section()

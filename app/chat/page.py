@@ -39,6 +39,7 @@ from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
+from app.inspector import Inspector
 from app.models.loading import LoadPanel
 from app.models.opener import opener_of
 from app.page import Page, Services
@@ -89,6 +90,7 @@ class ChatPage(Page):
         centre.addLayout(self._notes)
         yield
         self.view = MessageView()
+        yield
         self.find_bar = FindBar(self.view)
         centre.addWidget(self.find_bar)
         yield
@@ -117,6 +119,10 @@ class ChatPage(Page):
             self._on_problem(self.session.last_problem)
         self._on_opened(self.session.chat, "")
         yield
+        inspector = Inspector(self.services)
+        yield
+        yield from inspector.build()
+        self._inspector = inspector
 
     def _connect(self) -> None:
         session, composer = self.session, self.composer
@@ -150,10 +156,6 @@ class ChatPage(Page):
         self.composer.editor.setFocus()
 
     def inspector(self) -> QWidget | None:
-        if self._inspector is None:
-            from app.inspector import Inspector
-
-            self._inspector = Inspector(self.services)
         return self._inspector
 
     def open(self, **kw: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -12,7 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
 from app.i18n import Language
-from app.page import Services
+from app.inspector import Inspector
+from app.page import Page, Services
 from app.settings import Settings
 from app.theme import theme
 from app.window import MainWindow, PageSpec
@@ -24,6 +26,16 @@ STUBS = (
     PageSpec("settings", "settings", "tests.app.stub_pages:StubPage", bottom=True),
     PageSpec("first_run", "chat", "tests.app.stub_pages:StubPage", under="chat"),
 )
+
+
+_Part = TypeVar("_Part", Page, Inspector)
+
+
+def whole(part: _Part) -> _Part:
+    """A page or pane with all that the window makes of it step by step."""
+    for _ in part.build():
+        pass
+    return part
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,6 +16,7 @@ from app.controller import EngineController
 from app.page import Services
 from app.settings import Settings
 from app.theme import theme
+from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
 
 
@@ -47,13 +48,6 @@ def load(qtbot: QtBot, services: Services) -> Callable[[], None]:
             services.controller.load("/models/tiny.gguf")
 
     return load
-
-
-def whole(page: ChatPage) -> ChatPage:
-    """The page with all that the window makes of it step by step."""
-    for _ in page.build():
-        pass
-    return page
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.page import ChatPage
 from app.page import Services
-from tests.app.chat.conftest import settle, whole
+from tests.app.chat.conftest import settle
+from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
 
 Ask = Callable[[str], Any]

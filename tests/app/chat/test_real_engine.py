@@ -13,7 +13,8 @@ from app.chat.tree import State
 from app.controller import EngineController
 from app.page import Services
 from app.settings import Settings
-from tests.app.chat.conftest import settle, whole
+from tests.app.chat.conftest import settle
+from tests.app.conftest import whole
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from app.models.library import Library
 from app.page import Services
 from app.theme import theme
 from engine.types import MemoryPart, Metrics
+from tests.app.conftest import whole
 
 GB = 1 << 30
 MEMORY = (
@@ -52,7 +53,7 @@ RUNNING = Metrics(
 
 @pytest.fixture
 def pane(qtbot: QtBot, services: Services) -> Inspector:
-    made = Inspector(services)
+    made = whole(Inspector(services))
     qtbot.addWidget(made)
     made.resize(328, 800)
     made.show()

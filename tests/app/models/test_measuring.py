@@ -16,6 +16,7 @@ from app.models.opener import opener_of
 from app.page import Services
 from engine.config import SamplingParams
 from engine.types import Event, Finished, Request
+from tests.app.conftest import whole
 from tests.app.models.conftest import scanned
 
 
@@ -48,7 +49,7 @@ def test_from_a_click_to_figures(
     qtbot: QtBot, services: Services, library: Library, controller: EngineController, tiny: Path
 ) -> None:
     scanned(qtbot, library)
-    inspector = Inspector(services)
+    inspector = whole(Inspector(services))
     qtbot.addWidget(inspector)
     inspector.show()
     opener_of(services).open(tiny)
