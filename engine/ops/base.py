@@ -305,6 +305,19 @@ class Ops(Protocol):
         """
         ...
 
+    def scale(self, x: Buffer, factor: float) -> None:
+        """x *= factor, in place; x is what `embed` gave."""
+        ...
+
+    def convolve(self, x: Buffer, kernels: Buffer, base: Weight, part: int, taps: int) -> Buffer:
+        """y[t] = sum over i < `taps` of (base[part, i] + kernels[t, part, i]) * x[t - i], over a sequence's
+        rows of the step; those before its first are zero (DFlash 2).
+
+        `kernels` (M, 2 * taps * groups) share a number among the columns of a group; `base` is the vector
+        of (2, taps, width).
+        """
+        ...
+
     def swiglu(self, gate_up: Buffer) -> Buffer:
         """silu(gate) * up of (M, 2F) rows gate|up: (M, F). Nothing else may read `gate_up`."""
         ...

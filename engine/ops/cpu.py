@@ -15,6 +15,7 @@ from engine.errors import KernelError
 from engine.ops.base import StepInput
 from engine.ops.cpu_attention import AttentionOps
 from engine.ops.cpu_buffers import Buffer, Tape
+from engine.ops.cpu_convolve import ConvolveOps
 from engine.ops.cpu_delta import DeltaOps
 from engine.ops.cpu_experts import ExpertOps
 from engine.ops.cpu_recorder import F32, L2_BYTES, bits_of
@@ -27,7 +28,7 @@ from kernels.cpu.panels import DENSE, PANEL
 from kernels.cpu.rowwise import PAGE
 
 
-class CpuOps(AttentionOps, DeltaOps, ExpertOps):
+class CpuOps(AttentionOps, ConvolveOps, DeltaOps, ExpertOps):
     """`Ops` on `threads` threads. `target` chooses other instructions than the processor's best."""
 
     def embed(self, token_embd: Weight) -> Buffer:

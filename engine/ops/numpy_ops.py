@@ -363,6 +363,28 @@ class NumpyOps:
         self._program.append(run)
         return out
 
+    def scale(self, x: Cell, factor: float) -> None:
+        def run(_: StepInput) -> None:
+            x.value = x.value * np.float32(factor)
+
+        self._program.append(run)
+
+    def convolve(self, x: Cell, kernels: Cell, base: F32, part: int, taps: int) -> Cell:
+        out = Cell()
+
+        def run(step: StepInput) -> None:
+            n = x.value.shape[1]
+            common = base.reshape(2, taps, n)[part]
+            own = kernels.value.reshape(len(x.value), 2, taps, -1)[:, part]
+            own = own.repeat(n // own.shape[-1], axis=-1)
+            out.value = np.zeros_like(x.value)
+            for m in range(len(x.value)):
+                for tap in range(min(taps, m - first_row(step, int(step.sequence[m])) + 1)):
+                    out.value[m] += (common[tap] + own[m, tap]) * x.value[m - tap]
+
+        self._program.append(run)
+        return out
+
     def swiglu(self, gate_up: Cell) -> Cell:
         out = Cell()
 

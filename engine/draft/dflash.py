@@ -1,0 +1,246 @@
+"""The DFlash drafter (arXiv 2602.06036): denoises a block of tokens at once, seeing what the target saw.
+
+For every token that the target has computed, the outputs of some of its layers become keys and values of
+the drafter, in pages that go by the same numbers as the target's: where a prefix is known to the target, its
+rows are known here. A block stands after them and is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.draft.base import Target
+from engine.draft.config import DraftConfig
+from engine.draft.files import DraftFile, open_draft
+from engine.draft.tree import Candidates, grow, likeliest
+from engine.errors import UnsupportedModel
+from engine.models.base import DenseConfig
+from engine.ops.base import Buffer, Ops, Rows, Shape, StepInput, Weight
+from engine.quants import dequantize
+from engine.types import Draft, Sequence
+
+Logits = NDArray[np.float32]
+
+_ROWS = 256
+"""Rows of the context that are projected at once."""
+
+
+def project(ops: Ops, w: SimpleNamespace, cfg: DraftConfig) -> None:
+    """The target's outputs to keys and values of every layer."""
+    rope = cfg.rope
+    c = ops.norm(ops.linear(ops.given(cfg.n_features), w.fc), w.enc_output_norm, cfg.eps)
+    for i, b in enumerate(w.blk):
+        h = ops.norm(c, b.attn_norm, cfg.eps) if cfg.normed_context else c
+        ops.store(ops.linear(h, b.attn_k, b.attn_v), i, rope, b.attn_k_norm, cfg.eps)
+
+
+def forward(ops: Ops, w: SimpleNamespace, cfg: DraftConfig) -> None:
+    """A block of tokens and masks to logits."""
+    eps, rope = cfg.eps, cfg.rope
+    x = ops.embed(w.token_embd)
+    if cfg.embedding_scale != 1:
+        ops.scale(x, cfg.embedding_scale)
+    h = ops.norm(x, w.blk[0].attn_norm, eps)
+    next_norms = [b.attn_norm for b in w.blk[1:]] + [w.output_norm]
+    for i, (b, next_norm) in enumerate(zip(w.blk, next_norms, strict=True)):
+
+        def attention(h: Buffer, b: SimpleNamespace = b, i: int = i) -> Buffer:
+            qkv = ops.linear(h, b.attn_q, b.attn_k, b.attn_v)
+            o = ops.attend(
+                qkv, i, rope, b.attn_q_norm, b.attn_k_norm, eps, causal=cfg.causal[i],
+                window=cfg.windows[i], window_per_row=cfg.window_per_row,
+            )  # fmt: skip
+            return ops.linear(o, b.attn_output)
+
+        def feed_forward(h: Buffer, b: SimpleNamespace = b) -> Buffer:
+            return ops.linear(ops.swiglu(ops.linear(h, b.ffn_gate, b.ffn_up)), b.ffn_down)
+
+        out = _convolved(ops, b, "attn", cfg, h, attention)
+        h = ops.add_norm(x, out, b.ffn_norm, eps)
+        h = ops.add_norm(x, _convolved(ops, b, "ffn", cfg, h, feed_forward), next_norm, eps)
+    ops.head(h, w.output)
+
+
+def _convolved(
+    ops: Ops,
+    b: SimpleNamespace,
+    part: str,
+    cfg: DraftConfig,
+    h: Buffer,
+    inner: Callable[[Buffer], Buffer],
+) -> Buffer:
+    """`inner` of h; DFlash 2 has a convolution before and after it, with kernels that h decides."""
+    if cfg.conv is None:
+        return inner(h)
+    base: Weight = getattr(b, f"{part}_conv_base")
+    kernels = ops.linear(h, getattr(b, f"{part}_conv_proj"))
+    taps = cfg.conv.kernel
+    return ops.convolve(inner(ops.convolve(h, kernels, base, 0, taps)), kernels, base, 1, taps)
+
+
+class DflashDrafter:
+    """A `Drafter` of a draft file that fits its target."""
+
+    name = "dflash"
+
+    def __init__(self, file: DraftFile, cfg: DraftConfig, target: Target) -> None:
+        """`cfg` is fitted to the target, which is loaded but need not be recorded."""
+        self.cfg, self.warnings = cfg, cfg.warnings
+        self.needs = cfg.capture
+        self.depth = self.reach = cfg.block - 1
+        self.branches = True
+        self._table = target.limits.pages_per_sequence
+        self._selector = Selection(file, cfg) if cfg.selector is not None else None
+        limits = replace(target.limits, rows=max(_ROWS, cfg.block), sequences=1, slots=0, tried=0)
+        shape = Shape(
+            n_layers=cfg.n_layers,
+            n_embd=cfg.n_embd,
+            n_vocab=target.cfg.shape.n_vocab,
+            n_heads=cfg.n_heads,
+            n_kv_heads=cfg.n_kv_heads,
+            head_dim=cfg.head_dim,
+        )
+        self._ops = target.ops.beside()
+        try:
+            w = upload(file, self._ops, target.weights)
+            self._ops.allocate(shape, limits)
+            with self._ops.recording() as self._project:
+                project(self._ops, w, cfg)
+            with self._ops.recording((cfg.n_layers,) if self._selector else ()) as self._forward:
+                forward(self._ops, w, cfg)
+        except BaseException:
+            self._ops.close()
+            raise
+
+    def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
+        last = sequence.tokens[-1]
+        logits, hidden = self.block(sequence, min(depth, self.depth))
+        if self._selector is not None:
+            assert hidden is not None
+            return self._selector.draft(logits, hidden, last, nodes)
+        if nodes <= len(logits):
+            return Draft.chain([int(row.argmax()) for row in logits])
+        return grow(likeliest(logits, nodes), nodes)[0]
+
+    def block(self, sequence: Sequence, n: int) -> tuple[Logits, Logits | None]:
+        """Scores (n, V) of the `n` tokens after the last, and their hidden rows where these are of use."""
+        position = len(sequence.tokens) - 1
+        tokens = np.full(n + 1, self.cfg.mask, np.int32)
+        tokens[0] = sequence.tokens[-1]
+        logit_rows = np.arange(1, n + 1, dtype=np.int32)
+        step = self._step(sequence, position, tokens, logit_rows)
+        logits = self._ops.run(step, self._forward)
+        if self.cfg.logit_scale != 1:
+            logits = logits * np.float32(self.cfg.logit_scale)
+        if (cap := self.cfg.softcap) > 0:
+            logits = np.tanh(logits / cap) * np.float32(cap)
+        return logits, np.asarray(self._ops.hidden())[1:] if self._selector else None
+
+    def observe(self, sequence: Sequence, start: int, n: int, hidden: Rows | None) -> None:
+        assert hidden is not None
+        none = np.zeros(0, np.int32)
+        for at in range(0, n, _ROWS):
+            rows = hidden[at : min(at + _ROWS, n)]
+            step = self._step(sequence, start + at, np.zeros(len(rows), np.int32), none)
+            self._ops.run(replace(step, given=rows), self._project)
+
+    def _step(
+        self,
+        sequence: Sequence,
+        start: int,
+        tokens: NDArray[np.int32],
+        logit_rows: NDArray[np.int32],
+    ) -> StepInput:
+        table = np.zeros((1, self._table), np.int32)
+        table[0, : len(sequence.pages)] = sequence.pages
+        positions = np.arange(start, start + len(tokens), dtype=np.int32)
+        return StepInput(tokens, positions, np.zeros_like(tokens), table, logit_rows)
+
+    def release(self, sequence: Sequence) -> None:
+        """All it knows of a sequence is in the pages, which go by the target's numbers."""
+
+    def memory(self) -> int:
+        return sum(self._ops.memory().values())
+
+    def close(self) -> None:
+        self._ops.close()
+
+
+class Selection:
+    """DFlash 2's choice among the likeliest tokens of each position, by what was chosen before it."""
+
+    def __init__(self, file: DraftFile, cfg: DraftConfig) -> None:
+        assert cfg.selector is not None
+        self._top_k = cfg.selector.top_k
+        self._hidden = file.tensors["selector_hidden.weight"].dequantize()
+        self._predecessor = file.tensors["selector_predecessor.weight"]
+        self._successor = file.tensors["selector_successor.weight"]
+
+    def draft(self, logits: Logits, hidden: Logits, last: int, nodes: int) -> Draft:
+        """A chain, or with more `nodes` than positions a tree around it."""
+        found = likeliest(logits, max(nodes, len(logits) + 1), branches=self._top_k)
+        gates = hidden @ self._hidden.T
+        ids, log_p = [], []
+        previous = last
+        for row, candidates, gate in zip(logits, found.ids, gates, strict=True):
+            tie = dequantize(self._predecessor.data[previous], self._predecessor.type) * gate
+            codes = dequantize(self._successor.data[candidates], self._successor.type)
+            score = (row[candidates] + codes @ tie).astype(np.float64)
+            order = np.argsort(-score, kind="stable")
+            score = score[order] - score.max()
+            ids.append(candidates[order])
+            log_p.append(score - np.log(np.exp(score).sum()))
+            previous = int(ids[-1][0])
+        if nodes <= len(logits):
+            return Draft.chain([int(row[0]) for row in ids])
+        return grow(Candidates(np.stack(ids), np.stack(log_p)), nodes)[0]
+
+
+def upload(file: DraftFile, ops: Ops, target: SimpleNamespace) -> SimpleNamespace:
+    """The draft's weights as a tree, `enc.output_norm` as `enc_output_norm`; the embedding and the head are
+    the target's where the draft has none.
+    """
+    n = file.config.n_layers
+    root = SimpleNamespace(
+        blk=[SimpleNamespace() for _ in range(n)],
+        token_embd=target.token_embd,
+        output=target.output,
+    )
+    for name, tensor in file.tensors.items():
+        if name.startswith("selector_"):
+            continue
+        owner, name = root, name.removesuffix(".weight")
+        if name.startswith("blk."):
+            _, index, name = name.split(".", 2)
+            owner = root.blk[int(index)]
+        if len(tensor.shape) == 3:  # convolutions are read as they lie
+            tensor = replace(
+                tensor, shape=(int(np.prod(tensor.shape)),), data=tensor.data.reshape(-1)
+            )
+        setattr(owner, name.replace(".", "_"), ops.upload(tensor))
+    return root
+
+
+def fitted(file: DraftFile, target: Target) -> DraftConfig:
+    """The draft's configuration for a target; refuses one that does not fit, or cannot be run yet."""
+    dense = target.cfg if isinstance(target.cfg, DenseConfig) else target.cfg.dense
+    cfg = file.config.fitted(target.cfg.shape, dense.rope.base, target.file.name)
+    if cfg.gate or cfg.aux_norms:
+        raise UnsupportedModel(
+            f"{file.path.name} has {'gates' if cfg.gate else 'norms of its inputs'}, which this version"
+            " cannot run; use another draft."
+        )
+    return cfg
+
+
+def open_drafter(target: Target, path: Path | None) -> DflashDrafter:
+    """A DFlash draft file for a target, see `engine.draft.files`."""
+    assert path is not None
+    file = open_draft(path)
+    return DflashDrafter(file, fitted(file, target), target)
