@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +64,20 @@ def load_weights(
     A file without `output.weight` has it tied to `token_embd.weight`. Raises `LoadCancelled`.
     """
     present = [s for s in check_tensors(file, specs) if not s.unused]
+    root = upload(file, present, ops, on_progress, cancel)
+    if not hasattr(root, "output"):
+        root.output = root.token_embd
+    return root
+
+
+def upload(
+    file: ModelFile,
+    present: Sequence[TensorSpec],
+    ops: Ops,
+    on_progress: Callable[[LoadProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> SimpleNamespace:
+    """Upload tensors that are there; see `load_weights`."""
     total = sum(file.tensors[s.name].data.nbytes for s in present)
     root = SimpleNamespace(blk=[])
     done = 0
@@ -84,8 +98,6 @@ def load_weights(
             if on_progress is not None:
                 on_progress(LoadProgress("reading", done, total))
         setattr(owner, name.replace(".", "_"), ops.upload(tensor))
-    if not hasattr(root, "output"):
-        root.output = root.token_embd
     return root
 
 

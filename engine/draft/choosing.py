@@ -11,6 +11,7 @@ from engine.devices import devices
 from engine.draft.base import Drafter, Target, open_drafter
 from engine.draft.costs import PassCosts, pass_costs
 from engine.draft.speculation import Speculation
+from engine.errors import EngineError
 from engine.gguf import read_header
 from engine.ops.base import Ops, StepInput
 from engine.paths import cache_dir
@@ -30,6 +31,12 @@ def choose(target: Target) -> tuple[Drafter | None, str]:
         return None, ""
     if plan.draft is not None:
         return open_drafter(_kind_of(plan.draft), target, plan.draft), ""
+    if getattr(target.cfg, "n_nextn", 0):
+        try:
+            return open_drafter("mtp", target, None), ""
+        except EngineError as error:
+            note = f"The model's own draft layer is left out: {error}"
+            return open_drafter("ngram", target, None), note
     return open_drafter("ngram", target, None), ""
 
 

@@ -139,15 +139,16 @@ def hybrid_tensors(cfg: HybridConfig, ffn: dict[str, tuple[int, ...]]) -> Iterat
 
 def forward(ops: Ops, w: SimpleNamespace, cfg: HybridConfig) -> None:
     """Tokens to logits."""
-
-    def feed_forward(h: Buffer, b: SimpleNamespace) -> Buffer:
-        return ops.linear(ops.swiglu(ops.linear(h, b.ffn_gate, b.ffn_up)), b.ffn_down)
-
     hybrid_forward(ops, w, cfg, feed_forward)
 
 
+def feed_forward(ops: Ops, h: Buffer, b: SimpleNamespace, cfg: HybridConfig) -> Buffer:
+    """The feed-forward part of block `b`."""
+    return ops.linear(ops.swiglu(ops.linear(h, b.ffn_gate, b.ffn_up)), b.ffn_down)
+
+
 def hybrid_forward(ops: Ops, w: SimpleNamespace, cfg: HybridConfig, feed_forward) -> None:  # type: ignore[no-untyped-def]
-    """The layers of a hybrid decoder around `feed_forward(h, block)`."""
+    """The layers of a hybrid decoder around `feed_forward(ops, h, block, cfg)`."""
     eps = cfg.dense.eps
     x = ops.embed(w.token_embd)
     h = ops.norm(x, w.blk[0].attn_norm, eps)
@@ -165,6 +166,6 @@ def hybrid_forward(ops: Ops, w: SimpleNamespace, cfg: HybridConfig, feed_forward
             out = ops.linear(o, b.attn_output)
             n_kv += 1
         h = ops.add_norm(x, out, b.post_attention_norm, eps)
-        h = ops.add_norm(x, feed_forward(h, b), next_norm, eps)
+        h = ops.add_norm(x, feed_forward(ops, h, b, cfg), next_norm, eps)
         ops.end_layer(i, x)
     ops.head(h, w.output)

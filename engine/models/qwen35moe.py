@@ -65,12 +65,13 @@ def tensors(cfg: MoeConfig) -> Iterator[TensorSpec]:
 
 def forward(ops: Ops, w: SimpleNamespace, cfg: MoeConfig) -> None:
     """Tokens to logits."""
-
-    def feed_forward(h: Buffer, b: SimpleNamespace) -> Buffer:
-        shared = ops.linear(
-            ops.swiglu(ops.linear(h, b.ffn_gate_shexp, b.ffn_up_shexp)), b.ffn_down_shexp
-        )
-        stacks = (b.ffn_gate_exps, b.ffn_up_exps, b.ffn_down_exps)
-        return ops.experts(h, b.ffn_gate_inp, *stacks, cfg.n_used, shared, b.ffn_gate_inp_shexp)
-
     hybrid_forward(ops, w, cfg, feed_forward)
+
+
+def feed_forward(ops: Ops, h: Buffer, b: SimpleNamespace, cfg: MoeConfig) -> Buffer:
+    """The experts of block `b`."""
+    shared = ops.linear(
+        ops.swiglu(ops.linear(h, b.ffn_gate_shexp, b.ffn_up_shexp)), b.ffn_down_shexp
+    )
+    stacks = (b.ffn_gate_exps, b.ffn_up_exps, b.ffn_down_exps)
+    return ops.experts(h, b.ffn_gate_inp, *stacks, cfg.n_used, shared, b.ffn_gate_inp_shexp)
