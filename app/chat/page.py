@@ -268,8 +268,12 @@ class ChatPage(Page):
         path = self.session.chat.path()
         self._stack.setCurrentWidget(self.view if path else self.empty)
         self.view.set_messages(path)
+        writing = self.session.generation(self.session.chat.info.id)
         for message in path:
-            self.view.set_shown(message.id, self._shown(message.id))
+            if len(self.session.chat.siblings(message.id)) > 1 or (
+                writing is not None and writing.message is message
+            ):
+                self.view.set_shown(message.id, self._shown(message.id))
 
     def _shown(self, message_id: str) -> Shown:
         chat = self.session.chat

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
     QShowEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QSizePolicy, QWidget
 
 from app.chat.colors import Lexers
 from app.chat.column import Column
@@ -54,6 +54,7 @@ class MessageView(QAbstractScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.setProperty("bare", True)
         self.setProperty("focusRing", False)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -289,7 +290,7 @@ class MessageView(QAbstractScrollArea):
         visible = self._visible()
         if any(not self._entries[i].done for i in visible):
             return self._fill(whole=False)
-        deadline = time.perf_counter() + SLICE_S
+        deadline = time.perf_counter() + SLICE_S / 2
         while (i := self._next_near()) is not None and time.perf_counter() < deadline:
             self._entries[i].advance(deadline)
             self._measure(i)
@@ -365,7 +366,7 @@ class MessageView(QAbstractScrollArea):
             entry.set_width(column)
         heights = zip(self._entries, self._column.heights, strict=True)
         self._column.fill(h if e.main.boxes else e.estimate() for e, h in heights)
-        self._fill(whole=False)
+        self._fill(whole=False) if self._rows else self._work.start(0)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
