@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -36,6 +37,9 @@ _ROUNDS, _ROUNDS_PER_MESSAGE = 500_000, 10_000
 _SIZE, _SIZE_PER_CHARACTER = 32_000_000, 16
 _SECONDS, _SECONDS_PER_MESSAGE = 10.0, 0.02
 _MAX_SOURCE = 1_000_000
+
+# Templates differ in what they call the thinking of earlier turns.
+_THOUGHTS = ("reasoning_content", "reasoning")
 
 _ANOTHER = "Use another template (--chat-template-file, or Settings)."
 
@@ -240,6 +244,7 @@ def _plain_messages(messages: Sequence[Message], typed: bool) -> list[dict[str, 
     if not messages:
         raise BadRequest("The chat has no messages, expected at least one.")
     plain = []
+    names: dict[Any, Any] = {}
     for n, message in enumerate(messages, 1):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise BadRequest(f"Message {n} is {str(message)[:60]!r}, expected one with a role.")
@@ -248,6 +253,16 @@ def _plain_messages(messages: Sequence[Message], typed: bool) -> list[dict[str, 
             message["content"] = _joined_parts(message["content"], n)
         if message.get("tool_calls"):
             message["tool_calls"] = [_call_with_mapping(c, n) for c in message["tool_calls"]]
+            if isinstance(message.get("content"), str):
+                # Templates put white space of their own ahead of calls.
+                message["content"] = message["content"].rstrip()
+            names |= {c.get("id"): c.get("function", c).get("name") for c in message["tool_calls"]}
+        if message["role"] == "tool" and "name" not in message:
+            name = names.get(message.get("tool_call_id"))
+            message |= {"name": name} if isinstance(name, str) else {}
+        for key, other in (_THOUGHTS, _THOUGHTS[::-1]):
+            if isinstance(message.get(key), str):
+                message.setdefault(other, message[key])
         plain.append(message)
     return plain
 
@@ -332,7 +347,7 @@ def _unused_character(values: Sequence[Any], escapes: bool) -> tuple[str, str]:
     """A private-use character that is in none of the texts, and how JSON escapes it ("" if not needed)."""
     texts = list(_texts(values))
     used: set[str] = set().union(*texts)
-    for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE)):
+    for code in itertools.chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE)):
         escaped = json.dumps(chr(code))[1:-1] if escapes else ""
         if chr(code) not in used and not (escapes and any(escaped in text for text in texts)):
             return chr(code), escaped
