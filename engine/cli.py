@@ -334,7 +334,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add(
         "bench",
-        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify] [--profile] [--json] [options]",
+        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify|--profile|--api] [--json] [options]",
         "Measure speed and memory.",
         "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
         " device, device_name, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s,"
@@ -347,6 +347,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     command.add_argument("-r", type=int, default=3, metavar="N", help="rounds, 3")
     command.add_argument("--verify", action="store_true", help="time passes of 1 to 32 tokens")
     command.add_argument("--profile", action="store_true", help="time each kernel of a card")
+    command.add_argument("--api", action="store_true", help="time what the API adds, nothing else")
     add_json(command)
     add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file"))
 

@@ -213,7 +213,9 @@ def inspect(args: argparse.Namespace, console: Console) -> None:
 
 
 def bench(args: argparse.Namespace, console: Console) -> None:
-    """Measure prefill, decode, first token and memory, and on request passes and kernels."""
+    """Measure prefill, decode, first token and memory, and on request passes, kernels or the API."""
+    if args.api:
+        return _bench_api(args, console)
     wanted = speed.Wanted(
         prompts=_numbers("-p", args.p, 0),
         n_decode=_at_least("-n", args.n, 0),
@@ -280,6 +282,21 @@ def _at_least(flag: str, number: int, low: int) -> int:
     if number < low:
         raise BadRequest(f"{flag}: found {number}, expected at least {low}.")
     return number
+
+
+def _bench_api(args: argparse.Namespace, console: Console) -> None:
+    """Measure what the API adds to the engine's time, without computing anything."""
+    from engine.api.overhead import PROMPT_TOKENS, measure
+
+    found = measure(
+        _model_path(args, console), on_round=lambda n: console.progress(f"request {n}")
+    )
+    if args.json:
+        facts = {"prompt_tokens": PROMPT_TOKENS, "request_ms": found.request_ms.facts()}
+        _write_json({**facts, "token_ms": found.token_ms.facts()}, console)
+        return
+    console.data(f"a request of {PROMPT_TOKENS:,} tokens{found.request_ms.median:>10.2f} ms")
+    console.data(f"a streamed token{found.token_ms.median:>22.3f} ms")
 
 
 def devices(args: argparse.Namespace, console: Console) -> None:
