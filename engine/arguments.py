@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.config import Info, settings_of
 from engine.errors import BadRequest
+from engine.reasoning import EFFORTS
 
 _ENDLESS = 2**53
 
@@ -52,6 +53,31 @@ def add_settings(
             metavar=None if info.choices else _metavar(info, kind),
             help=_help(info, None if many else known[name]),
         )
+
+
+def add_wishes(command: argparse.ArgumentParser) -> None:
+    """Add the flags for what an answer must be."""
+    group = command.add_argument_group("answer")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--json-schema", metavar="FILE", help="the answer is JSON of this schema")
+    form.add_argument("--regex", metavar="TEXT", help="the answer matches this expression")
+    form.add_argument("--grammar", metavar="FILE", help="the answer follows this Lark grammar")
+    group.add_argument("--tools", metavar="FILE", help="a JSON list of tools, with --chat")
+    group.add_argument(
+        "--tool-choice", metavar="NAME", help="auto, none, required or a tool's name; default auto"
+    )
+    group.add_argument(
+        "--logprobs",
+        type=int,
+        metavar="N",
+        help="log-probabilities, and N alternatives; with --json",
+    )
+    group.add_argument(
+        "--reasoning-effort", metavar="NAME", help=f"how much to think: {', '.join(EFFORTS)}"
+    )
+    group.add_argument(
+        "--thinking-budget", type=int, metavar="TOKENS", help="most tokens for thinking"
+    )
 
 
 def chosen(args: argparse.Namespace, cls: type) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import IO, Any, NoReturn
 
 from engine import paths
 from engine.api.flags import add_flags
-from engine.arguments import add_settings
-from engine.config import EngineConfig, SamplingParams
+from engine.arguments import add_settings, add_wishes
+from engine.config import EngineConfig, SamplingParams, Spec
 from engine.errors import (
     BadRequest,
     EngineError,
@@ -256,8 +256,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "MODEL|--demo (--prompt TEXT | --ids IDS.json) [--chat] [--json] [options]",
         "Write text.",
         "stdout is the text as it comes; with --json one object: text, ids, finish_reason (stop or"
-        " length), stop, context_full, prompt_tokens, reused_tokens, completion_tokens,"
-        " first_token_s, prefill_tok_s, decode_tok_s, model.",
+        " length), stop, context_full, loop, prompt_tokens, reused_tokens, completion_tokens,"
+        " first_token_s, prefill_tok_s, decode_tok_s, tokens (as ids), drafter, acceptance_length,"
+        " steps (drafted and accepted of each verified draft), speedup over no drafts, model; of a"
+        " chat also content, reasoning_content, tool_calls, reasoning_tokens; with --logprobs also"
+        " logprobs.",
     )
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", metavar="TEXT", help='what to go on from; "-" reads stdin')
@@ -267,6 +270,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     command.add_argument("--stop", action="append", metavar="TEXT", help="end at this text")
     command.add_argument("--ignore-eos", action="store_true", help="do not end at the end token")
     add_json(command)
+    add_wishes(command)
     add_settings(command, SamplingParams)
     add_settings(command, EngineConfig, but=("max_concurrency",))
 
@@ -278,7 +282,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     )
     command.add_argument("--tokens-file", required=True, metavar="IDS.json", help="token ids")
     command.add_argument("--out", required=True, metavar="OUT.npy", help="the file to write")
-    hidden = ("max_concurrency", "chat_template_file")
+    guessing = ("spec", "draft", "budget")
+    hidden = ("max_concurrency", "chat_template_file", *guessing)
     add_settings(command, EngineConfig, but=hidden, precision="exact")
 
     command = add(
@@ -319,7 +324,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "--window", type=int, default=512, metavar="TOKENS", help="tokens a window; default 512"
     )
     add_json(command)
-    add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file", "max_ctx"))
+    add_settings(command, EngineConfig, but=(*hidden, "max_ctx"))
 
     command = add(
         "inspect",
@@ -349,7 +354,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     command.add_argument("--profile", action="store_true", help="time each kernel of a card")
     command.add_argument("--api", action="store_true", help="time what the API adds, nothing else")
     add_json(command)
-    add_settings(command, EngineConfig, but=("max_concurrency", "chat_template_file"))
+    add_settings(
+        command, EngineConfig, but=("max_concurrency", "chat_template_file"), spec=Spec.OFF
+    )
 
     command = add(
         "selftest",

@@ -21,20 +21,23 @@ from engine import perplexity as prediction
 from engine.api import auth
 from engine.arguments import chosen, read_ids, read_messages, read_text
 from engine.chat import ChatTemplate
-from engine.config import EngineConfig, Precision, SamplingParams
+from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.daemon import serve_lines
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
 from engine.devices import gpus
 from engine.engine import Engine
 from engine.errors import BadRequest, EngineError, KernelError
-from engine.follow import follow
+from engine.generating import request_of, wishes, write_answer
 from engine.gguf import read_header
 from engine.loading import LoadedModel, load_model
 from engine.passes import ROWS
 from engine.placement import size_text
 from engine.tokenizer import Tokenizer
-from engine.types import Finished, FinishReason, LoadProgress, ModelInfo, Request, TextDelta
+from engine.types import (
+    LoadProgress,
+    ModelInfo,
+)
 
 if TYPE_CHECKING:
     from engine.cli import Console
@@ -51,7 +54,9 @@ def generate(args: argparse.Namespace, console: Console) -> None:
     prompt = _given_text(args.prompt)
     ids = read_ids(args.ids) if args.ids is not None else None
     wanted = chosen(args, SamplingParams)
-    SamplingParams(**wanted)  # wrong values are told before the model is loaded
+    # Wrong values are told before the model is loaded.
+    SamplingParams(**wanted)
+    wishes(args)
     with serving(args, console, {"max_concurrency": 1}) as (engine, info):
         sampling = replace(
             info.sampling,
@@ -59,56 +64,8 @@ def generate(args: argparse.Namespace, console: Console) -> None:
             stop=tuple(args.stop or ()) or info.sampling.stop,
             ignore_eos=args.ignore_eos,
         )
-        request = Request(text=prompt, ids=ids, sampling=sampling)
-        if args.chat:
-            messages = [{"role": "system", "content": args.system}] if args.system else []
-            messages.append({"role": "user", "content": prompt or ""})
-            request = Request(messages=messages, sampling=sampling)
-        _write_answer(engine, request, info, args.json, console)
-
-
-def _write_answer(
-    engine: Engine, request: Request, info: ModelInfo, as_json: bool, console: Console
-) -> None:
-    text: list[str] = []
-    ids: list[int] = []
-    for event in follow(engine, request):
-        if isinstance(event, TextDelta):
-            text.append(event.text)
-            ids.extend(event.tokens)
-            if not as_json and event.text:
-                console.data(event.text, end="")
-        if isinstance(event, Finished):
-            end = event
-    usage = end.usage
-    if as_json:
-        _write_json(
-            {
-                "text": "".join(text),
-                "ids": ids,
-                "finish_reason": end.reason.value,
-                "stop": end.stop,
-                "context_full": end.context_full,
-                "prompt_tokens": usage.prompt_tokens,
-                "reused_tokens": usage.reused_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "first_token_s": usage.first_token_s,
-                "prefill_tok_s": usage.prefill_rate,
-                "decode_tok_s": usage.decode_rate,
-                "model": info.name,
-            },
-            console,
-        )
-    elif sys.stdout.isatty():
-        console.data("")
-    rate = f", {usage.decode_rate:.1f} tok/s" if usage.decode_rate else ""
-    first = f", first after {usage.first_token_s:.2f} s" if usage.first_token_s else ""
-    cut = ""
-    if end.reason is FinishReason.LENGTH:
-        cut = " The context is full." if end.context_full else " The length limit ended it."
-    console.say(
-        f"[{usage.prompt_tokens} tokens read, {usage.completion_tokens} written{rate}{first}.{cut}]"
-    )
+        request = request_of(args, prompt, ids, sampling)
+        write_answer(engine, request, info, args.json, console)
 
 
 def logits(args: argparse.Namespace, console: Console) -> None:
@@ -116,7 +73,7 @@ def logits(args: argparse.Namespace, console: Console) -> None:
     ids = read_ids(args.tokens_file)
     out = _output_file(args.out)
     part = out.with_name(out.name + ".part")
-    config = {"precision": Precision.EXACT, "max_ctx": _whole_pages(len(ids))}
+    config = {"precision": Precision.EXACT, "max_ctx": _whole_pages(len(ids)), "spec": Spec.OFF}
     with loaded(args, console, config) as model:
         try:
             rows = np.lib.format.open_memmap(
@@ -179,7 +136,7 @@ def perplexity(args: argparse.Namespace, console: Console) -> None:
     if args.window < 3:
         raise BadRequest(f"--window: found {args.window}, expected at least 3.")
     text = read_text(args.file)
-    with loaded(args, console, {"max_ctx": _whole_pages(args.window)}) as model:
+    with loaded(args, console, {"max_ctx": _whole_pages(args.window), "spec": Spec.OFF}) as model:
         found = prediction.measure(
             model, text, args.window, lambda done, n: console.progress(f"{done:,} of {n:,} tokens")
         )
@@ -224,7 +181,7 @@ def bench(args: argparse.Namespace, console: Console) -> None:
         rows=ROWS if args.verify else (),
         profile=args.profile,
     )
-    config = {"max_concurrency": 1, "max_ctx": _whole_pages(wanted.longest)}
+    config = {"max_concurrency": 1, "max_ctx": _whole_pages(wanted.longest), "spec": Spec.OFF}
     with serving(args, console, config) as (engine, info):
         report = speed.measure(engine, wanted, console.progress)
         memory = {part.title: part.bytes for part in engine.metrics().memory}
@@ -288,9 +245,7 @@ def _bench_api(args: argparse.Namespace, console: Console) -> None:
     """Measure what the API adds to the engine's time, without computing anything."""
     from engine.api.overhead import PROMPT_TOKENS, measure
 
-    found = measure(
-        _model_path(args, console), on_round=lambda n: console.progress(f"request {n}")
-    )
+    found = measure(_model_path(args, console), on_round=lambda n: console.progress(f"request {n}"))
     if args.json:
         facts = {"prompt_tokens": PROMPT_TOKENS, "request_ms": found.request_ms.facts()}
         _write_json({**facts, "token_ms": found.token_ms.facts()}, console)
