@@ -1,0 +1,102 @@
+"""Loading, unloading and parking over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from engine import settings_store
+from engine.api.served import Served
+from engine.api.server import Server
+from engine.config import AppSettings, ServerConfig
+from engine.engine import Engine
+from tests.engine.api.conftest import CONFIG
+from tests.engine.oracle import model_path
+
+HELLO = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[tuple[Server, httpx.Client]]:
+    """A server whose models the test may change, and a client."""
+    engine = Engine()
+    engine.start()
+    engine.load(model_path("llama"), CONFIG)
+    server = Server(ServerConfig(port=0), [Served(engine, "tiny")])
+    server.start()
+    with httpx.Client(base_url=server.url, timeout=100, trust_env=False) as client:
+        yield server, client
+    assert server.stop()
+    engine.close()
+
+
+def post(client: httpx.Client, path: str, **body: Any) -> tuple[int, Any]:
+    answer = client.post(path, json=body)
+    return answer.status_code, answer.json()
+
+
+def test_a_parked_model_refuses_and_comes_back(own: tuple[Server, httpx.Client]) -> None:
+    _, client = own
+    assert post(client, "/admin/park", model="tiny") == (200, {"model": "tiny", "state": "parked"})
+    status, answer = post(client, "/v1/chat/completions", **HELLO)
+    assert (status, answer["error"]["code"]) == (503, "model_parked")
+    assert client.get("/health").json()["models"] == [{"id": "tiny", "state": "parked"}]
+    assert client.get("/props").status_code == client.get("/metrics").status_code == 200
+    assert post(client, "/admin/unpark") == (200, {"model": "tiny", "state": "ready"})
+    assert post(client, "/v1/chat/completions", **HELLO)[0] == 200
+
+
+def test_an_unloaded_model_can_be_loaded_again(own: tuple[Server, httpx.Client]) -> None:
+    _, client = own
+    assert post(client, "/admin/unload") == (200, {"model": "tiny", "state": "empty"})
+    assert post(client, "/v1/chat/completions", **HELLO)[0] == 503
+    assert post(client, "/tokenize", content="a")[0] == 503
+    assert post(client, "/admin/load", model="tiny") == (200, {"model": "tiny", "state": "ready"})
+    assert post(client, "/v1/chat/completions", **HELLO)[0] == 200
+
+
+def test_unloading_ends_what_is_written(own: tuple[Server, httpx.Client]) -> None:
+    server, client = own
+    seen: list[httpx.Response] = []
+
+    def ask() -> None:
+        body = {**HELLO, "max_tokens": 480, "ignore_eos": True}
+        seen.append(httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    while not server.models.all[0].engine.status().running:
+        time.sleep(0.01)
+    assert post(client, "/admin/unload")[0] == 200
+    thread.join(30)
+    assert seen[0].status_code == 503 and seen[0].json()["error"]["code"] == "gone"
+
+
+def test_a_model_of_the_library_is_loaded_by_its_name_only(
+    own: tuple[Server, httpx.Client], tmp_path: Path
+) -> None:
+    server, client = own
+    folder = tmp_path / "models"
+    folder.mkdir()
+    shutil.copy(model_path("qwen3"), folder / "other-model.gguf")
+    settings_store.save(AppSettings(models_dir=str(folder), engine={"max_ctx": 512, "threads": 2}))
+    for path in (str(folder / "other-model.gguf"), "../other-model", "other-model.gguf/"):
+        assert post(client, "/admin/load", model=path)[0] == 404
+    status, answer = post(client, "/admin/load", model="other-model")
+    assert (status, answer["state"]) == (200, "ready")
+    assert len(server.models.all) == 2
+    status, said = post(client, "/v1/chat/completions", model=answer["model"], **HELLO)
+    assert (status, said["model"]) == (200, answer["model"])
+
+
+def test_an_unknown_name_is_told(own: tuple[Server, httpx.Client]) -> None:
+    _, client = own
+    for path in ("/admin/park", "/admin/unload", "/admin/unpark"):
+        assert post(client, path, model="nobody")[0] == 404
