@@ -415,7 +415,9 @@ class Engine:
         if model is not None and model.plan.device != device.id:
             device = next((d for d in devices.gpus()[0] if d.id == model.plan.device), device)
         owned = model.ops.memory() if model else {}
-        titles = {"model": "Model", "kv": "Conversation", "work": "Work space"}
+        if model is not None and model.speculation is not None:
+            owned["draft"] = model.speculation.drafter.memory()
+        titles = {"model": "Model", "draft": "Draft", "kv": "Conversation", "work": "Work space"}
         parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]
         free = device.memory_free
         other = max(0, device.memory_total - free - sum(p.bytes for p in parts))

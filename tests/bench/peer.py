@@ -20,7 +20,7 @@ import psutil
 
 from engine import demo
 from engine.bench import Prompts, ordinary_ids, run
-from engine.config import EngineConfig, Precision
+from engine.config import EngineConfig, Precision, Spec
 from engine.devices import physical_cores
 from engine.engine import Engine
 
@@ -101,7 +101,11 @@ def main() -> int:
     engine = Engine()
     engine.start()
     config = EngineConfig(
-        threads=args.threads, precision=args.precision, max_ctx=n_ctx, max_concurrency=1
+        threads=args.threads,
+        precision=args.precision,
+        max_ctx=n_ctx,
+        max_concurrency=1,
+        spec=Spec.OFF,
     )
     info = engine.load(path, config)
     peer = Peer(path, args.threads, n_ctx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig, Precision, SamplingParams
+from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.devices import devices
 from engine.engine import Engine
 from engine.errors import NumericError
@@ -147,7 +148,9 @@ def test_a_file_of_many_types_agrees_with_the_reference(architecture: str, tmp_p
 
 
 @pytest.mark.parametrize("architecture", HYBRIDS)
-def test_a_block_that_drafts_is_left_alone(architecture: str, tmp_path: Path) -> None:
+def test_a_block_that_drafts_is_left_alone_where_nobody_drafts(
+    architecture: str, tmp_path: Path
+) -> None:
     with open_model(model_path(architecture)) as file:
         layer = {
             name.replace("blk.3.", "blk.4."): t.dequantize()
@@ -158,12 +161,13 @@ def test_a_block_that_drafts_is_left_alone(architecture: str, tmp_path: Path) ->
     layer |= {f"blk.4.nextn.{name}": np.ones(shape, np.float32) for name, shape in more.items()}
     numbers = {f"{architecture}.block_count": 5, f"{architecture}.nextn_predict_layers": 1}
     path = copy_model(model_path(architecture), tmp_path / "m.gguf", numbers=numbers, more=layer)
-    engine, truth = started(path), expected(architecture)
+    off = replace(CONFIG, spec=Spec.OFF)
+    engine, truth = started(path, off), expected(architecture)
     tokens, _ = generate(engine, truth["ids_7"].tolist(), 48)
     assert tokens == truth["greedy"].tolist()
     assert engine.close()
-    found = {part.kind: part.bytes for part in estimate(read_header(path), CONFIG, devices()).parts}
-    plain = estimate(read_header(model_path(architecture)), CONFIG, devices())
+    found = {part.kind: part.bytes for part in estimate(read_header(path), off, devices()).parts}
+    plain = estimate(read_header(model_path(architecture)), off, devices())
     for part in plain.parts:
         if part.kind in ("model", "kv", "work"):
             assert found[part.kind] == part.bytes

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine.cli import main
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.draft.ngram import NgramDrafter
 from engine.engine import Engine
@@ -225,3 +228,48 @@ def test_a_failing_drafter_only_costs_its_drafts(monkeypatch: pytest.MonkeyPatch
     assert len(calls) == 1 and metrics is not None
     assert metrics.state == "failed" and "out of order" in metrics.problem
     assert plain.close() and guessing.close()
+
+
+def test_the_command_line_tells_what_drafts_were_worth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ids.json"
+    file.write_text(json.dumps(repeating(60, seed=8)))
+    found = {}
+    for spec in ("off", "chain"):
+        code = main(
+            [
+                "generate",
+                str(model_path("llama")),
+                "--ids",
+                str(file),
+                "--temperature",
+                "0",
+                "--max-tokens",
+                "60",
+                "--ignore-eos",
+                "--json",
+                "--spec",
+                spec,
+                "--budget",
+                "4",
+                "--threads",
+                "2",
+                "--max-ctx",
+                "256",
+            ]  # fmt: skip
+        )
+        assert code == 0
+        found[spec] = json.loads(capsys.readouterr().out)
+    off, chain = found["off"], found["chain"]
+    assert chain["tokens"] == chain["ids"] == off["tokens"]
+    assert chain["text"] == off["text"]
+    assert (off["drafter"], off["steps"], off["acceptance_length"], off["speedup"]) == (
+        None, [], None, None,
+    )  # fmt: skip
+    assert chain["drafter"] == "ngram" and chain["speedup"] > 0
+    assert all(0 <= s["accepted"] <= s["drafted"] <= 4 for s in chain["steps"])
+    accepted = [s["accepted"] for s in chain["steps"]]
+    assert chain["acceptance_length"] == pytest.approx(1 + np.mean(accepted))
+    # Every pass gives what was accepted and one more token; those without drafts one.
+    assert sum(accepted) + len(accepted) <= 60
