@@ -9,8 +9,8 @@ from PySide6.QtCore import QRectF
 from app.chat.colors import Lexers
 from app.chat.laid import Laid
 from app.chat.style import Style
-from app.chat.thinking import split_thinking
 from app.chat.tree import Message, Role, State
+from engine.reasoning import split_thinking
 
 CARD_X, CARD_Y = 16, 11
 THOUGHT_INDENT = 20

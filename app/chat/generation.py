@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
-from app.chat.thinking import CLOSE, split_thinking
 from app.chat.tree import Chat, Message, State
 from engine.errors import EngineError
+from engine.pieces import Content, Piece, Reasoning
+from engine.reasoning import THINK
 from engine.types import (
     Event,
     Failed,
@@ -39,6 +41,7 @@ class Generation:
         self.rate: float | None = None
         self.unsaved = False
         self._first: float | None = None
+        self._thinking = False
 
     @property
     def reading(self) -> bool:
@@ -52,8 +55,8 @@ class Generation:
                 self.started, self.prompt, self.read = True, prompt, reused
             case PrefillProgress(done=done, total=total):
                 self.read, self.prompt = done, total
-            case TextDelta(text=text):
-                self._add(text)
+            case TextDelta(pieces=pieces):
+                self._add(pieces)
             case Finished(reason=reason, usage=usage, context_full=full):
                 self._end(_STATES[reason], usage)
                 if full:
@@ -65,20 +68,22 @@ class Generation:
                 self.message.error_kind = type(error).__name__
                 self._end(State.FAILED, usage)
 
-    def _add(self, text: str) -> None:
-        if not text:
-            return
-        now = time.monotonic()
-        if self._first is None:
-            self._first = now
+    def _add(self, pieces: Iterable[Piece]) -> None:
+        """Put down what was written; thinking stands between the same marks whatever the model's are."""
         message = self.message
-        message.text += text
-        self.unsaved = True
-        ended = (
-            "thought_s" not in message.usage and CLOSE in message.text[-len(text) - len(CLOSE) :]
-        )
-        if ended and split_thinking(message.text).thinking:
-            message.usage["thought_s"] = round(now - self._first, 1)
+        for piece in pieces:
+            if self._first is None:
+                self._first = time.monotonic()
+            if isinstance(piece, Reasoning):
+                message.text += piece.text if self._thinking else f"{THINK.open}\n{piece.text}"
+                self._thinking = True
+            elif isinstance(piece, Content):
+                if self._thinking:
+                    self._thinking = False
+                    message.text += f"\n{THINK.close}\n\n"
+                    message.usage.setdefault("thought_s", round(time.monotonic() - self._first, 1))
+                message.text += piece.text
+            self.unsaved = True
 
     def _end(self, state: State, usage: Usage) -> None:
         self.message.state = state

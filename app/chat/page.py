@@ -34,7 +34,6 @@ from app.chat.row import SPOKEN_LENGTH
 from app.chat.sampling_panel import SamplingPanel
 from app.chat.search import terms_of
 from app.chat.session import ChatSession
-from app.chat.thinking import split_thinking
 from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
@@ -45,6 +44,7 @@ from app.models.opener import opener_of
 from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Banner, Note
+from engine.reasoning import split_thinking
 
 COUNT_FROM = 400
 CLOSE_S = 1.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from app.chat.thinking import split_thinking
+from engine.reasoning import split_thinking
 
 TITLE_LENGTH = 60
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.config import EngineConfig, SamplingParams
 from engine.errors import BadRequest, EngineError, LoadCancelled
+from engine.output import OutputParser
 from engine.types import (
     Event,
     Failed,
@@ -213,6 +214,7 @@ class FakeEngine:
         done = 0
         began = time.monotonic()
         reason = FinishReason.STOP
+        parser = OutputParser()
         for piece in _pieces(answer):
             if job.cancelled.is_set():
                 reason = FinishReason.CANCELLED
@@ -227,10 +229,19 @@ class FakeEngine:
             done += 1
             self._context = prompt + done
             self._rate = done / max(time.monotonic() - began, 1e-6)
-            job.on_event(TextDelta(job.request_id, piece, (done,)))
+            pieces = tuple(parser.push(piece))
+            job.on_event(TextDelta(job.request_id, piece, (done,), pieces))
+        if rest := tuple(parser.finish()):
+            job.on_event(TextDelta(job.request_id, "", (), rest))
         seconds = time.monotonic() - began
         self._finish(job)
-        usage = Usage(prompt, 0, done, 0.2, 0.2, seconds)
+        usage = Usage(
+            prompt_tokens=prompt,
+            completion_tokens=done,
+            first_token_s=0.2,
+            prefill_s=0.2,
+            decode_s=seconds,
+        )
         job.on_event(Finished(job.request_id, reason, usage))
 
     def _finish(self, job: _Job) -> None:
