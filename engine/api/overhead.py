@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import random
 import socket
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,7 @@ class _Instant(Engine):
         header = read_header(path)
         self._tokens = Tokenizer.from_gguf(header.meta)
         self._chat = ChatTemplate.from_gguf(header.meta, self._tokens)
+        self._worker = ThreadPoolExecutor(1)
         self.n_tokens = 1
         self.sent: list[float] = []
         self._facts = ModelInfo(
@@ -74,7 +75,7 @@ class _Instant(Engine):
 
     def submit(self, request: Request, on_event: OnEvent) -> int:
         """Answer on a thread of its own, as the serving thread would."""
-        threading.Thread(target=self._write, args=(request, on_event), daemon=True).start()
+        self._worker.submit(self._write, request, on_event)
         return 1
 
     def cancel(self, request_id: int) -> None:

@@ -61,7 +61,8 @@ class Server:
         """Take the address; `EngineError` where that cannot be had."""
         host, port = self.config.host, self.config.port
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small pieces at once only on sockets that say they are TCP.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: nobody else may take the port too
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)

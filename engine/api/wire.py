@@ -78,6 +78,7 @@ class EventStream(Response):
         self._failure = failure
         self._close = close
         self._written = 0.0
+        self._since: float | None = None  # when the write began that goes on now
 
     def init_headers(self, headers: Any = None) -> None:
         """Without a length, and never kept by anything in between."""
@@ -92,7 +93,7 @@ class EventStream(Response):
         work = asyncio.ensure_future(self._send_all(send))
         others = [
             asyncio.ensure_future(_gone(receive)),
-            asyncio.ensure_future(self._keep_alive(send)),
+            asyncio.ensure_future(self._watch(send)),
         ]
         try:
             await asyncio.wait({work, *others}, return_when=asyncio.FIRST_COMPLETED)
@@ -108,28 +109,33 @@ class EventStream(Response):
             async with contextlib.aclosing(self._frames) as frames:  # type: ignore[type-var]
                 async for data in frames:
                     await self._write(send, data)
-        except TimeoutError:
-            return
         except Exception as error:
             await self._write(send, self._failure(error))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _write(self, send: Send, data: bytes) -> None:
-        self._written = asyncio.get_running_loop().time()
-        async with asyncio.timeout(STALL_S):
-            await send({"type": "http.response.body", "body": data, "more_body": True})
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+        self._since, self._written = None, loop.time()
 
-    async def _keep_alive(self, send: Send) -> None:
-        """Ends only when the client takes nothing any more."""
+    async def _watch(self, send: Send) -> None:
+        """Say now and then that the server lives; ends only when the client takes nothing any more."""
         loop = asyncio.get_running_loop()
         self._written = loop.time()
         while True:
-            await asyncio.sleep(self._written + KEEP_ALIVE_S - loop.time())
-            if loop.time() - self._written >= KEEP_ALIVE_S:
+            if self._since is not None:
+                due = self._since + STALL_S
+                if loop.time() >= due:
+                    return
+            elif loop.time() >= (due := self._written + KEEP_ALIVE_S):
                 try:
-                    await self._write(send, b": keep-alive\n\n")
+                    async with asyncio.timeout(STALL_S):
+                        await self._write(send, b": keep-alive\n\n")
                 except TimeoutError:
                     return
+                continue
+            await asyncio.sleep(due - loop.time())
 
 
 async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:

@@ -200,6 +200,7 @@ def test_a_client_whose_socket_stalls_is_gone(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wire, "STALL_S", 0.2)
+    monkeypatch.setattr(wire, "KEEP_ALIVE_S", 0.2)
     engine = ScriptedEngine(lambda request: ("word " * 400 for _ in itertools.count()))
     server = start(a=engine)
     stuck = opened(server, stream=True)
