@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import BadRequest
-from engine.steering import Mask
+from engine.steering import NEVER, Mask, only
 from engine.tokenizer import Tokenizer
 from engine.types import Format
 
@@ -40,6 +40,10 @@ _LIMITS: dict[str, Any] = {
     "max_lexer_states": 100_000,
     "max_grammar_size": 300_000,
 }
+
+# Of the eight tokens of each byte; ten times as fast as choosing among logits by single bits.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+_MASK_OF = np.where(_BITS, np.float32(0), NEVER)
 
 Grammar = list[dict[str, Any]]
 """Grammars as llguidance takes them: the first is the whole, and names the others with @."""
@@ -116,7 +120,7 @@ class Follower:
 
     def __init__(self, matcher: LLMatcher, vocab_size: int, workers: ThreadPoolExecutor) -> None:
         self._matcher = matcher
-        self._vocab_size = vocab_size
+        self.vocab_size = vocab_size
         self._workers = workers
         self._bits = np.zeros(-(-vocab_size // 32), np.int32)
         self._found: Future[None] | None = None
@@ -126,12 +130,11 @@ class Follower:
         """Begin to find out what may come next."""
         self._found = self._workers.submit(_fill, self._matcher, self._bits)
 
-    def allowed(self) -> Mask:
-        """The tokens (V,) that may come next, the end of the text too where it may be."""
+    def mask(self) -> Mask:
+        """The tokens that may come next, the end of the text too where it may be."""
         self._wait()
         self._check()
-        every = np.unpackbits(self._bits.view(np.uint8), bitorder="little")
-        return every[: self._vocab_size].view(np.bool_)
+        return np.take(_MASK_OF, self._bits.view(np.uint8), axis=0).ravel()[: self.vocab_size]
 
     def take(self, token: int) -> None:
         """Go on behind a token."""
@@ -150,7 +153,7 @@ class Follower:
         self._wait()
         matcher = self._matcher.deep_copy()
         matcher.reset()
-        return Follower(matcher, self._vocab_size, self._workers)
+        return Follower(matcher, self.vocab_size, self._workers)
 
     def _wait(self) -> None:
         if self._found is not None:
@@ -176,9 +179,9 @@ class Whole:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
 
-    def allowed(self) -> Mask | None:
-        """The tokens (V,) that may come next."""
-        return self._follower.allowed()
+    def mask(self) -> Mask | None:
+        """The tokens that may come next."""
+        return self._follower.mask()
 
     def take(self, token: int, text: str) -> None:
         """The token that came."""
@@ -191,6 +194,7 @@ class FromOpener:
     def __init__(self, follower: Follower, opener: str, again: bool, ends: frozenset[int]) -> None:
         """Not `again`: the answer must end with one of `ends` behind the first time."""
         self._first = follower
+        self._vocab_size = follower.vocab_size
         self._opener = opener
         self._again = again
         self._ends = ends
@@ -198,15 +202,11 @@ class FromOpener:
         self._active: Follower | None = None
         self._over = False
 
-    def allowed(self) -> Mask | None:
-        """The tokens (V,) that may come next, None for all."""
-        if self._active is None:
-            return None
-        found = self._active.allowed()
+    def mask(self) -> Mask | None:
+        """The tokens that may come next, None for all."""
         if self._over:
-            found[:] = False
-            found[list(self._ends)] = True
-        return found
+            return only(self._vocab_size, self._ends)
+        return self._active.mask() if self._active is not None else None
 
     def take(self, token: int, text: str) -> None:
         """The token that came, and its text."""
@@ -232,10 +232,10 @@ class Without:
         self._vocab_size = vocab_size
         self._banned = list(banned)
 
-    def allowed(self) -> Mask | None:
-        """The tokens (V,) that may come next."""
-        mask = np.ones(self._vocab_size, np.bool_)
-        mask[self._banned] = False
+    def mask(self) -> Mask | None:
+        """The tokens that may come next."""
+        mask = np.zeros(self._vocab_size, np.float32)
+        mask[self._banned] = NEVER
         return mask
 
     def take(self, token: int, text: str) -> None:

@@ -113,14 +113,14 @@ class Sampler:
         if self._counts is not None:
             logits = _penalised(logits, self._counts.update(previous), self._params)
         logits = _biased(logits, self._bias)
-        allowed = self._steering.allowed() if self._steering is not None else None
-        return logits if allowed is None else np.where(allowed, logits, np.float32(-np.inf))
+        mask = self._steering.mask() if self._steering is not None else None
+        return logits if mask is None else logits + mask
 
 
 def logprob_of(logits: Logits, token: int, n_top: int) -> TokenLogprob:
     """What to tell of a token and of the `n_top` likeliest, for `logits` (V,) as the model gave them."""
     logits, top = _without_nan(logits)
-    total = top + math.log(float(np.exp(logits - np.float32(top)).sum(dtype=np.float64)))
+    total = top + math.log(float(np.exp(logits - np.float32(top)).sum()))
     likeliest = _top(logits, min(n_top, len(logits))) if n_top else ()
     return TokenLogprob(
         token, b"", float(logits[token]) - total,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,17 +12,27 @@ from engine.output import OutputParser
 from engine.pieces import Part
 from engine.tokenizer import Detokenizer
 
-Mask = NDArray[np.bool_]
+Mask = NDArray[np.float32]
+"""What is added to the logits (V,): 0 for tokens that may come next, minus infinity for others."""
+
+NEVER = np.float32(-np.inf)
 
 
 class Constraint(Protocol):
     """Which tokens an answer may go on with, from behind its thinking."""
 
-    def allowed(self) -> Mask | None:
-        """The tokens (V,) that may come next, None for all; `BadRequest` where that cannot be told."""
+    def mask(self) -> Mask | None:
+        """The tokens that may come next, None for all; `BadRequest` where that cannot be told."""
 
     def take(self, token: int, text: str) -> None:
         """The token that came, and the text that it completed."""
+
+
+def only(vocab_size: int, tokens: Iterable[int]) -> Mask:
+    """No other tokens may come next."""
+    mask = np.full(vocab_size, NEVER)
+    mask[list(tokens)] = 0
+    return mask
 
 
 class Steering:
@@ -52,28 +61,26 @@ class Steering:
         self._think_until = think_until
         self._closing = closing
         self._opening = opening
-        self._forced: deque[int] = deque()
+        self._forced: list[int] = []
         self._n = 0
         self._watch()
 
-    def allowed(self) -> Mask | None:
-        """The tokens (V,) that may come next, None for all."""
+    def mask(self) -> Mask | None:
+        """The tokens that may come next, None for all."""
         if self._forced:
-            mask = np.zeros(self._vocab_size, np.bool_)
-            mask[self._forced[0]] = True
-            return mask
+            return only(self._vocab_size, self._forced[:1])
         if self._constraint is None or self._parser.part is Part.REASONING:
             return None
-        found = self._constraint.allowed()
+        found = self._constraint.mask()
         if found is not None and self._opening is not None:
-            found[self._opening] = True
+            found[self._opening] = 0
         return found
 
     def chose(self, token: int) -> None:
         """The token that the answer goes on with."""
         self._n += 1
         if self._forced:
-            self._forced.popleft()
+            self._forced.pop(0)
         text = self._detokenizer.push(token)
         before = self._parser.part
         self._parser.push(text)
