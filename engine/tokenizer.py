@@ -89,6 +89,9 @@ class Tokenizer:
         self._types = types
         self._encode_text = encoder
         self._byte_of = byte_of
+        # Characters that stand for no byte become one that Latin-1 has not.
+        known = {ord(c): chr(b) for c, b in (byte_of or {}).items()}
+        self._latin = dict.fromkeys(range(0x80, 0x100), "\uffff") | known
         self.bos_id = bos_id
         self.eos_ids = frozenset(end_ids)
         self.add_bos = add_bos and bos_id is not None
@@ -142,9 +145,12 @@ class Tokenizer:
             if kind == TokenType.UNKNOWN:
                 return _UNKNOWN_TEXT.encode()
             return text.replace(SPACE, " ").encode()
-        return b"".join(
-            bytes([self._byte_of[c]]) if c in self._byte_of else c.encode() for c in text
-        )
+        try:
+            return text.translate(self._latin).encode("latin-1")
+        except UnicodeEncodeError:  # it holds a character that stands for itself
+            return b"".join(
+                bytes([self._byte_of[c]]) if c in self._byte_of else c.encode() for c in text
+            )
 
     def encode(
         self, text: str, special: bool = False, add_bos: bool | None = None, shield: str = ""
