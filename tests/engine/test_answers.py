@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.config import EngineConfig, Precision, SamplingParams
+from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.engine import Engine
 from engine.errors import BadRequest
 from engine.output import Content, Reasoning
@@ -222,3 +222,28 @@ def test_a_large_schema_holds_up_nobody(engine: Engine) -> None:
     for thread in waits:
         thread.join(60)
     assert first == ["quick", "slow"]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_guessed_tokens_keep_to_the_form_and_their_log_probabilities(temperature: float) -> None:
+    found = {}
+    for spec in (Spec.OFF, Spec.CHAIN):
+        engine = Engine()
+        engine.start()
+        config = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, spec=spec)
+        engine.load(model_path("llama"), config)
+        request = Request(
+            text="ab cd ab cd ab cd",
+            sampling=SamplingParams(temperature=temperature, seed=7, max_tokens=200),
+            format=Format("regex", "( ab cd){12}!"),
+            logprobs=2,
+        )
+        pieces, end, deltas = answer(engine, request)
+        told = [one for d in deltas for one in d.logprobs]
+        assert content(pieces) == " ab cd" * 12 + "!"
+        assert b"".join(one.data for one in told).decode() == content(pieces)
+        found[spec] = [(o.token, o.top[0].token) for o in told], end.usage.accepted_tokens
+        assert engine.close()
+    if temperature == 0:
+        assert found[Spec.OFF][0] == found[Spec.CHAIN][0]
+    assert found[Spec.CHAIN][1] > 0
