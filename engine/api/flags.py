@@ -10,37 +10,58 @@ from engine.arguments import add_settings, chosen
 from engine.config import EngineConfig, ServerConfig, settings_of
 from engine.errors import BadRequest
 
-_NO_DRAFTS = "drafts are not served yet"
+_BY_FILE = "the draft's own file says it"
+_BY_GAIN = "what is guessed is chosen by what pays; --spec and --budget bound it"
+_BESIDE = "the draft runs beside its model and stays with it"
+_BY_CARD = "the model's card says it, and a request may give its own budget"
+_WHOLE = "prompts are read whole"
 _NO_DISK = "the prefix cache lives in memory only"
 _AUTOMATIC = "it is decided by what the model and the memory need"
 _NO_SPLIT = "a model runs on one device"
+_EXPERTS = "experts stay where the model is"
+_FULL = "keys and values are kept as they are computed"
+_DEEPSEEK = "there is no DeepSeek V4 here"
 
 MISSING = {
-    "--draft": _NO_DRAFTS, "--draft-residency": _NO_DRAFTS, "--lazy-draft": _NO_DRAFTS,
-    "--draft-swa": _NO_DRAFTS, "--draft-block-size": _NO_DRAFTS, "--draft-device": _NO_DRAFTS,
-    "--ddtree": _NO_DRAFTS, "--ddtree-budget": _NO_DRAFTS, "--ddtree-tau": _NO_DRAFTS,
-    "--specla": _NO_DRAFTS, "--fast-rollback": _NO_DRAFTS, "--no-fast-rollback": _NO_DRAFTS,
-    "--verify-width": _NO_DRAFTS, "--adaptive-experts": "every chosen expert is computed",
+    "--draft-residency": _BESIDE, "--lazy-draft": _BESIDE, "--draft-device": _BESIDE,
+    "--draft-ipc-bin": _BESIDE, "--draft-ipc-work-dir": _BESIDE, "--draft-ipc-ring-cap": _BESIDE,
+    "--draft-swa": _BY_FILE, "--draft-block-size": _BY_FILE,
+    "--ddtree-tau": _BY_GAIN, "--specla": _BY_GAIN, "--specla-top-k": _BY_GAIN,
+    "--fast-rollback": _BY_GAIN, "--no-fast-rollback": _BY_GAIN, "--verify-width": _BY_GAIN,
+    "--adaptive-experts": "every chosen expert is computed",
+    "--think-max-tokens": _BY_CARD, "--hard-limit-reply-budget": _BY_CARD,
+    "--reasoning-effort-low": _BY_CARD, "--reasoning-effort-medium": _BY_CARD,
+    "--reasoning-effort-high": _BY_CARD, "--reasoning-effort-x-high": _BY_CARD,
+    "--reasoning-effort-max": _BY_CARD,
     "--target-devices": _NO_SPLIT, "--target-layer-split": _NO_SPLIT, "--peer-access": _NO_SPLIT,
+    "--target-split-mode": _NO_SPLIT, "--target-split-fast-rollback": _NO_SPLIT,
+    "--target-shard-ipc-bin": _NO_SPLIT, "--target-shard-ipc-work-dir": _NO_SPLIT,
     "--mmproj": "models read text only", "--mmproj-device": "models read text only",
     "--fa-window": "attention always sees the whole context",
-    "--cache-type-k": "keys are kept in full precision",
-    "--cache-type-v": "values are kept in full precision",
-    "--paged-attention": "it is always on; leave it out",
-    "--kv-pool-tokens": _AUTOMATIC, "--admission-coalesce-ms": "requests are admitted at once",
+    "--cache-type-k": _FULL, "--cache-type-v": _FULL,
+    "--kvflash": "all of the context stays in memory",
+    "--kvflash-policy": "all of the context stays in memory",
+    "--kvflash-tau": "all of the context stays in memory",
+    "--paged-attention": "it is always on", "--kv-pool-tokens": _AUTOMATIC,
+    "--admission-coalesce-ms": "requests are admitted at once",
     "--decode-kv-offload-mb": "a sequence that must wait is computed again",
     "--prefix-cache-slots": _AUTOMATIC, "--prefill-cache-slots": _AUTOMATIC,
     "--prefix-cache-max-mib": _AUTOMATIC, "--concurrent-prefix-cache-max-mib": _AUTOMATIC,
-    "--agent-turn-cache": "states after tool calls are always kept; leave it out",
-    "--kv-cache-dir": _NO_DISK, "--kv-cache-budget": _NO_DISK, "--disk-prefix-cache": _NO_DISK,
-    "--disk-prefix-cache-compress": _NO_DISK,
-    "--kvflash": "all of the context stays in memory",
-    "--prefill-compression": "prompts are read whole", "--prefill-drafter": "prompts are read whole",
-    "--prefill-threshold": "prompts are read whole", "--prefill-keep-ratio": "prompts are read whole",
-    "--prefill-curve": "prompts are read whole", "--prefill-upstream-base": "prompts are read here",
-    "--spark": "experts stay where the model is", "--spark-slots": "experts stay where the model is",
-    "--spark-vram": "experts stay where the model is", "--expert-device": "experts stay where the model is",
+    "--agent-turn-cache": "states after tool calls are always kept",
+    "--kv-cache-dir": _NO_DISK, "--kv-cache-budget": _NO_DISK, "--kv-cache-min-tokens": _NO_DISK,
+    "--kv-cache-interval": _NO_DISK, "--kv-cache-cold-max": _NO_DISK,
+    "--disk-prefix-cache": _NO_DISK, "--disk-prefix-cache-compress": _NO_DISK,
+    "--prefill-compression": _WHOLE, "--prefill-threshold": _WHOLE, "--prefill-keep-ratio": _WHOLE,
+    "--prefill-curve": _WHOLE, "--prefill-drafter": _WHOLE, "--prefill-skip-park": _WHOLE,
+    "--prefill-upstream-base": _WHOLE, "--prefill-upstream-key": _WHOLE,
+    "--prefill-upstream-model": _WHOLE,
+    "--spark": _EXPERTS, "--spark-slots": _EXPERTS, "--spark-vram": _EXPERTS, "--freq": _EXPERTS,
+    "--collect-routing": _EXPERTS, "--expert-device": _EXPERTS,
+    "--ds4-fused-decode": _DEEPSEEK, "--ds4-expert-top-k": _DEEPSEEK, "--ds4-prefill": _DEEPSEEK,
+    "--model-routing": "models are chosen by their names, or with --load-balancing by load",
+    "--load-balancing-primary-gpu": "the first model is the first choice",
     "--profile": "there are no launch profiles; give the flags themselves",
+    "--list-devices": "use `lucebox devices`",
 }  # fmt: skip
 """Lucebox's flags that cannot be honoured, and why; a setting with such a flag takes its place."""
 
@@ -57,7 +78,7 @@ class _InBlock(argparse.Action):
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
         target = namespace.blocks[-1] if namespace.blocks else namespace
-        setattr(target, self.dest, values)
+        setattr(target, self.dest, self.const if self.nargs == 0 else values)
 
 
 class _Missing(argparse.Action):
@@ -85,6 +106,12 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         "--chunk", dest="prefill_chunk", type=int, action=_InBlock, help=argparse.SUPPRESS
     )
     command.add_argument("--target-device", dest="device", action=_InBlock, help=argparse.SUPPRESS)
+    command.add_argument(
+        "--ddtree", dest="spec", nargs=0, const="tree", action=_InBlock, help=argparse.SUPPRESS
+    )
+    command.add_argument(
+        "--ddtree-budget", dest="budget", type=int, action=_InBlock, help=argparse.SUPPRESS
+    )
     command.add_argument(
         "--default-max-tokens", dest="max_tokens", type=int, help=argparse.SUPPRESS
     )

@@ -82,7 +82,7 @@ def timings(turn: Turn) -> dict[str, Any]:
     """Times of a turn that has ended, under Lucebox's names; milliseconds and tokens a second."""
     usage = turn.usage()
     first = usage.first_token_s
-    return {
+    found = {
         "prefill_ms": round(usage.prefill_s * 1e3, 1),
         "decode_ms": round(usage.decode_s * 1e3, 1),
         "first_token_ms": round(first * 1e3, 1) if first is not None else None,
@@ -94,6 +94,27 @@ def timings(turn: Turn) -> dict[str, Any]:
         "prefilled_tokens": usage.prompt_tokens - usage.reused_tokens,
         "effective_prompt_tokens": usage.prompt_tokens,
     }
+    if usage.drafted_tokens:
+        # Each pass writes the accepted tokens and one more.
+        passes = max(1, usage.completion_tokens - usage.accepted_tokens)
+        found["acceptance_length"] = round(usage.completion_tokens / passes, 2)
+        found["accept_rate"] = round(usage.accepted_tokens / usage.drafted_tokens, 4)
+    return found
+
+
+def finish_details(turn: Turn, ended: Ended) -> dict[str, Any] | None:
+    """How thinking ended, where a budget was asked for, and whether the model only repeated itself."""
+    usage, thinking = ended.end.usage, turn.choices[ended.choice].ask.thinking
+    asked = (thinking.effort, thinking.budget, thinking.reply_budget) != (None, None, None)
+    if not asked and not ended.end.loop:
+        return None
+    found = {
+        "close_kind": "hard" if ended.end.thinking_cut else "natural",
+        "thinking_tokens": usage.reasoning_tokens,
+        "content_tokens": usage.completion_tokens - usage.reasoning_tokens,
+        "total_tokens": usage.completion_tokens,
+    }
+    return {**found, "degenerate_decode": True} if ended.end.loop else found
 
 
 def openai_usage(turn: Turn) -> dict[str, Any]:

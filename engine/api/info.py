@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -145,6 +146,7 @@ def props(request: Request) -> Response:
     sampling = info.sampling if info else None
     config = first.engine.config if first else None
     numbers = first.engine.metrics() if first else None
+    drafting = numbers.speculation if numbers else None
     return JsonResponse(
         {
             "default_generation_settings": {
@@ -158,11 +160,11 @@ def props(request: Request) -> Response:
             "model_alias": first.name if first else None,
             "model_path": info.path.name if info else None,
             "build_info": f"lucebox {version()}",
-            "speculative_mode": "off",
+            "speculative_mode": drafting.drafter if drafting else "off",
             "server": {"name": "lucebox", "version": version(), "props_schema": PROPS_SCHEMA},
             "model": {
                 "arch": info.architecture if info else None,
-                "draft_path": None,
+                "draft_path": Path(config.draft).name if config and config.draft else None,
                 "tokenizer_id": info.name if info else None,
             },
             "runtime": {
@@ -175,7 +177,13 @@ def props(request: Request) -> Response:
             "reasoning": {"supported": True, "default": models.config.thinking},
             "model_card": None,
             "budget_envelope": {"max_tokens": models.config.max_tokens},
-            "speculative": {"enabled": False, "ddtree_budget": None},
+            "speculative": {
+                "enabled": drafting is not None,
+                "ddtree_budget": config.budget if config else None,
+                "state": drafting.state if drafting else "off",
+                "acceptance_length": drafting.acceptance_length if drafting else None,
+                "speedup": drafting.speedup if drafting else None,
+            },
             "sampling": {"supported": ["temperature", "top_p", "top_k", "min_p", "typical_p"]},
             "prefix_cache": {
                 "capacity": numbers.pages_total if numbers else 0,

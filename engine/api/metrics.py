@@ -23,6 +23,12 @@ _KNOWN = (
     ("prompt_tokens_total", "counter", "prompt_tokens_total", "Prompt tokens read"),
     ("completion_tokens_total", "counter", "completion_tokens_total", "Tokens written"),
 )
+_SPECULATION = (
+    ("drafted_total", "counter", "drafted_tokens_total", "Tokens guessed ahead"),
+    ("accepted_total", "counter", "accepted_tokens_total", "Guessed tokens that were right"),
+    ("acceptance_length", "gauge", "acceptance_length", "Tokens of a verified draft"),
+    ("speedup", "gauge", "speculation_speedup", "Speed over no drafts, as measured here"),
+)
 
 
 def text(models: Models) -> str:
@@ -33,6 +39,12 @@ def text(models: Models) -> str:
         lines += _head(f"lucebox_{name}", kind, help)
         for model, numbers in found:
             value = getattr(numbers, field)
+            if value is not None:
+                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+    for field, kind, name, help in _SPECULATION:
+        lines += _head(f"lucebox_{name}", kind, help)
+        for model, numbers in found:
+            value = getattr(numbers.speculation, field, None)
             if value is not None:
                 lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
     lines += _head("lucebox_memory_bytes", "gauge", "Memory by its owner")

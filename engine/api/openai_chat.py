@@ -10,7 +10,7 @@ from pydantic import Field
 
 from engine.api import logprobs
 from engine.api.errors import ApiError, openai_body, refused
-from engine.api.gather import Answer, gather, openai_usage
+from engine.api.gather import Answer, finish_details, gather, openai_usage
 from engine.api.messages import Message, Tool, plain_messages, plain_tools, tool_choice
 from engine.api.schemas import (
     MOST_ALTERNATIVES,
@@ -139,7 +139,7 @@ async def create_chat_completion(body: ChatBody, request: Request) -> Response:
         answers = await gather(turn)
         return {
             **_head(turn, "chat.completion", body),
-            "choices": [_choice(i, answer, body) for i, answer in enumerate(answers)],
+            "choices": [_choice(turn, answer, body) for answer in answers],
             "usage": openai_usage(turn),
         }
 
@@ -177,7 +177,7 @@ def _head(turn: Turn, kind: str, body: ChatBody) -> dict[str, Any]:
     return head
 
 
-def _choice(index: int, answer: Answer, body: ChatBody) -> dict[str, Any]:
+def _choice(turn: Turn, answer: Answer, body: ChatBody) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": answer.content if answer.content or not answer.calls else None,
@@ -196,10 +196,10 @@ def _choice(index: int, answer: Answer, body: ChatBody) -> dict[str, Any]:
             for call in answer.calls
         ]
     return {
-        "index": index,
+        "index": answer.end.choice,
         "message": message,
         "logprobs": logprobs.of_chat(answer.logprobs) if body.logprobs else None,
-        "finish_reason": answer.end.reason,
+        **_finish(turn, answer.end),
     }
 
 
@@ -208,10 +208,8 @@ async def _frames(turn: Turn, body: ChatBody) -> AsyncIterator[bytes]:
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     none: dict[str, Any] = {"usage": None} if with_usage else {}
 
-    def chunk(
-        index: int, delta: dict[str, Any], reason: str | None = None, rows: Any = ()
-    ) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+    def chunk(index: int, delta: dict[str, Any], rows: Any = (), **finish: Any) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None, **finish}
         if body.logprobs and rows:
             choice["logprobs"] = logprobs.of_chat(rows)
         return frame({**head, "choices": [choice], **none})
@@ -223,10 +221,18 @@ async def _frames(turn: Turn, body: ChatBody) -> AsyncIterator[bytes]:
             if (delta := _delta(event.piece)) is not None:
                 yield chunk(event.choice, delta, rows=event.logprobs)
         elif isinstance(event, Ended):
-            yield chunk(event.choice, {}, event.reason)
+            yield chunk(event.choice, {}, **_finish(turn, event))
     if with_usage:
         yield frame({**head, "choices": [], "usage": openai_usage(turn)})
     yield DONE
+
+
+def _finish(turn: Turn, ended: Ended) -> dict[str, Any]:
+    details = finish_details(turn, ended)
+    return {
+        "finish_reason": ended.reason,
+        **({"finish_details": details} if details is not None else {}),
+    }
 
 
 def _delta(piece: Piece) -> dict[str, Any] | None:

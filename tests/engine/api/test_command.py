@@ -45,10 +45,21 @@ def test_engine_flags_belong_to_their_block() -> None:
 def test_luceboxs_own_names_are_understood() -> None:
     args = parsed(
         "a.gguf", "--model-name", "x", "--chunk", "64", "--target-device", "cpu",
-        "--default-max-tokens", "7", "--no-cors", "--max-concurrency", "3",
+        "--default-max-tokens", "7", "--no-cors", "--max-concurrency", "3", "--ddtree",
+        "--ddtree-budget", "22",
     )  # fmt: skip
     assert flags.blocks(args) == [
-        ("a.gguf", "x", {"prefill_chunk": 64, "device": "cpu", "max_concurrency": 3})
+        (
+            "a.gguf",
+            "x",
+            {
+                "prefill_chunk": 64,
+                "device": "cpu",
+                "max_concurrency": 3,
+                "spec": "tree",
+                "budget": 22,
+            },
+        )
     ]
     assert flags.server_config(args).max_tokens == 7
 
