@@ -239,7 +239,7 @@ class Engine:
             return
         scheduler = model.scheduler
         speculation = model.speculation
-        step = scheduler.plan(speculation)
+        step = scheduler.plan()
         self._count(scheduler)
         if step is None:
             return
@@ -355,8 +355,6 @@ class Engine:
         assert self._model is not None
         scheduler = self._model.scheduler
         scheduler.remove(answer.sequence)
-        if self._model.speculation is not None:
-            self._model.speculation.release(answer.sequence)
         self._count(scheduler)
 
     def _count(self, scheduler: Scheduler) -> None:

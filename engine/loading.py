@@ -143,7 +143,7 @@ def load_model(
             tried=guessed,
         )
         cancel = cancel or threading.Event()
-        ops = _make_ops(plan, on_progress, cancel)
+        ops = make_ops(plan, on_progress, cancel)
 
         def record() -> tuple[Speculation | None, str]:
             with _freed_on_failure(ops, path.name):
@@ -178,16 +178,18 @@ def load_model(
             template=template,
             ops=ops,
             runner=Runner(ops, limits, cfg.shape),
-            scheduler=_scheduler(plan),
+            scheduler=_scheduler(plan, speculation),
             grammars=Grammars(tokenizer),
             speculation=speculation,
         )
 
 
-def _scheduler(plan: Plan) -> Scheduler:
+def _scheduler(plan: Plan, speculation: Speculation | None) -> Scheduler:
     states = StateSlots(plan.n_slots) if plan.n_slots else None
     pool = PagePool(plan.n_pages, plan.page_tokens, states.forget if states else None)
-    return Scheduler(pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states)
+    return Scheduler(
+        pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states, speculation
+    )
 
 
 def _preparing(on_progress: OnProgress | None, done: int = 0, total: int = 0) -> None:
@@ -195,7 +197,7 @@ def _preparing(on_progress: OnProgress | None, done: int = 0, total: int = 0) ->
         on_progress(LoadProgress("preparing", done, total))
 
 
-def _make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Event) -> Ops:
+def make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Event) -> Ops:
     _preparing(on_progress)
     if plan.device != "cpu":
         from engine.ops.cuda import CudaOps

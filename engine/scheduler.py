@@ -25,6 +25,10 @@ class Guesser(Protocol):
         """A draft of at most `most` tokens after the sequence's last one, or None."""
         ...
 
+    def release(self, sequence: Sequence) -> None:
+        """The sequence has ended or lost its pages."""
+        ...
+
 
 class Scheduler:
     """Plans steps over the waiting and running sequences of one model.
@@ -47,10 +51,13 @@ class Scheduler:
         prefill_chunk: int,
         max_ctx: int,
         states: StateSlots | None = None,
+        guesser: Guesser | None = None,
     ) -> None:
+        """Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it."""
         assert pool.n_pages * pool.page_tokens >= max_ctx, "one whole context must fit"
         self.pool = pool
         self.states = states
+        self.guesser = guesser
         self.state_copies: list[tuple[int, int]] = []
         self.early_copies: dict[int, tuple[int, int]] = {}
         self.max_concurrency = max_concurrency
@@ -80,11 +87,8 @@ class Scheduler:
             self.waiting.remove(sequence)
         self._give_back(sequence)
 
-    def plan(self, guesser: Guesser | None = None) -> Step | None:
-        """The next step, with pages for all its tokens; None when there is nothing to do.
-
-        Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it.
-        """
+    def plan(self) -> Step | None:
+        """The next step, with pages for all its tokens; None when there is nothing to do."""
         self._admit()
         spans: list[Span] = []
         room = self._room
@@ -105,8 +109,8 @@ class Scheduler:
                 start = sequence.n_computed
                 tokens = tuple(sequence.tokens[start : start + n])
                 draft = None
-                if guesser is not None and missing == 1 and start >= sequence.n_prompt:
-                    draft = self._draft(sequence, guesser, most)
+                if self.guesser is not None and missing == 1 and start >= sequence.n_prompt:
+                    draft = self._draft(sequence, self.guesser, most)
                 if draft is not None:
                     tokens += draft.tokens
                 spans.append(Span(sequence, start, tokens, n == missing, draft))
@@ -219,6 +223,8 @@ class Scheduler:
             self.early_copies[sequence.request_id] = (end - span.start, slot)
 
     def _give_back(self, sequence: Sequence) -> None:
+        if self.guesser is not None:
+            self.guesser.release(sequence)
         self.pool.release(sequence.pages)
         sequence.n_computed = 0
         sequence.checkpoint = -1

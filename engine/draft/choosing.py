@@ -30,7 +30,8 @@ def choose(target: Target) -> tuple[Drafter | None, str]:
             return None, f"Speculation is left out: {plan.device} cannot verify drafts yet."
         return None, ""
     if plan.draft is not None:
-        return open_drafter(_kind_of(plan.draft), target, plan.draft), ""
+        drafter = open_drafter(_kind_of(plan.draft), target, plan.draft)
+        return drafter, " ".join(getattr(drafter, "warnings", ()))
     if getattr(target.cfg, "n_nextn", 0):
         try:
             return open_drafter("mtp", target, None), ""

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.draft.base import Target
-from engine.draft.tree import grow, likeliest
+from engine.draft.guessing import guess
 from engine.errors import ModelFileError
 from engine.gguf import ModelFile
 from engine.models.base import model_of
 from engine.ops.base import Ops, Rows, Shape, StepInput
-from engine.sampling import draw
-from engine.types import Draft, Likely, Sequence
+from engine.types import Draft, Sequence
 from engine.weights import upload
 
 _OPTIONAL = ("nextn.embed_tokens", "nextn.shared_head_head", "nextn.shared_head_norm")
@@ -72,28 +72,14 @@ class MtpDrafter:
         known = self._known.get(sequence.request_id)
         if known is None or not known.rows or known.n != len(sequence.tokens) - 1:
             return Draft()
-        logits, hidden = self._catch_up(sequence, known, True)
-        tokens: list[int] = []
-        drawn: list[Likely | None] = []
-        said: list[NDArray[np.float32]] = []
-        tree = nodes > depth
-        for i in range(depth):
-            if not np.isfinite(logits).all():
-                break
-            if tree:
-                said.append(logits.copy())
-                token, likely = int(logits.argmax()), None
-            else:
-                n = len(sequence.tokens) + i
-                token, likely = draw(logits, sequence.sampling, sequence.seed, n)
-            tokens.append(token)
-            drawn.append(likely)
-            if i + 1 < depth:
-                logits, hidden = self._run([token], known.n + i, hidden, True)
-        if tree and said:
-            heat = sequence.sampling.temperature or 1.0
-            return grow(likeliest(np.stack(said), nodes, heat), nodes)[0]
-        return Draft.chain(tokens, [d for d in drawn if d is not None])
+        first, hidden = self._catch_up(sequence, known, True)
+
+        def follow(token: int, i: int) -> NDArray[np.float32]:
+            nonlocal hidden
+            logits, hidden = self._run([token], known.n + i, hidden, True)
+            return logits
+
+        return guess(sequence, depth, nodes, first, follow)
 
     def observe(self, sequence: Sequence, start: int, n: int, hidden: Rows | None) -> None:
         assert hidden is not None
@@ -180,7 +166,7 @@ def load_block(file: ModelFile, cfg, ops: Ops) -> SimpleNamespace:  # type: igno
 def record(ops: Ops, target: Target, b: SimpleNamespace) -> None:
     """The layer from tokens and hidden states to logits."""
     cfg, w, dense = target.cfg, target.weights, target.cfg.dense
-    feed_forward = model_of(target.file.architecture).feed_forward
+    module: Any = model_of(target.file.architecture)
     eps = dense.eps
     embedded = ops.embed(getattr(b, "nextn_embed_tokens", w.token_embd))
     both = ops.concat(
@@ -193,7 +179,7 @@ def record(ops: Ops, target: Target, b: SimpleNamespace) -> None:
     o = ops.attend(qkv, 0, dense.rope, b.attn_q_norm, b.attn_k_norm, eps, gated=True)
     h = ops.add_norm(x, ops.linear(o, b.attn_output), b.post_attention_norm, eps)
     last_norm = getattr(b, "nextn_shared_head_norm", w.output_norm)
-    h = ops.add_norm(x, feed_forward(ops, h, b, cfg), last_norm, eps)
+    h = ops.add_norm(x, module.feed_forward(ops, h, b, cfg), last_norm, eps)
     ops.end_layer(0, x)
     ops.head(h, getattr(b, "nextn_shared_head_head", w.output))
 
