@@ -10,6 +10,7 @@
 // read bandwidth); prompt of 2,048: 256 us a layer.
 #include "activation.cuh"
 #include "pages.cuh"
+#include "product.cuh"
 
 constexpr int WARPS = 4, SLABS = HEAD_DIM / 32, GROUPS = HEAD_DIM / 16;
 constexpr bool IN_REGISTERS = HEAD_DIM <= 128;  // queries, and values from the start of a page on
@@ -28,11 +29,12 @@ DEVICE float quad_sum(float v) {
 // `sums` [m][head][split][HEAD_DIM], `stats` [m][head][split]{largest score, sum}; scores are in powers of two.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
-          const int4* __restrict__ tiles, const int* __restrict__ positions, const int* __restrict__ page_table,
-          int pages_per_sequence, int n_heads, int n_kv_heads, int tile_heads, float* __restrict__ sums,
-          float2* __restrict__ stats) {
+          const int4* __restrict__ tiles, Rows rows, View view, int n_heads, int n_kv_heads, int tile_heads,
+          float* __restrict__ sums, float2* __restrict__ stats) {
   const int4 tile = tiles[blockIdx.z];
-  const int split = blockIdx.x, splits = gridDim.x, pages = (tile.z + PAGE - 1) / PAGE;
+  const int4 span = rows.spans[tile.w];
+  const int seen = view.causal ? tile.z : span.w + span.y;  // by the tile's last row
+  const int split = blockIdx.x, splits = gridDim.x, pages = (seen + PAGE - 1) / PAGE;
   if (tile.y == 0 || split >= pages) {
     wait_for_previous();
     return;
@@ -42,14 +44,17 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
 
   // Row i of the tile is head i % heads of query i / heads.
-  int row_m[2], row_head[2], row_position[2];
+  int row_m[2], row_head[2];
+  Sight sight[2];
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const int i = g + 8 * r, query = i / heads;
     row_m[r] = query < tile.y ? tile.x + query : -1;
     row_head[r] = kv * group + first_head + i % heads;
-    row_position[r] = query < tile.y ? positions[row_m[r]] : -1;
+    sight[r] = rows.sight(max(row_m[r], tile.x), view);
+    if (query >= tile.y) sight[r].limit = -1;
   }
+  const int lowest = rows.lowest(tile, view);
   wait_for_previous();
   let_next_start();
   uint4 q[IN_REGISTERS ? SLABS : 1][2];
@@ -74,9 +79,10 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
 
 #pragma unroll 1
   for (int p = split; p < pages; p += splits) {
+    if (PAGE * (p + 1) <= lowest) continue;
     const int token = PAGE * p + 16 * warp;
-    if (token >= tile.z) break;
-    const int page = page_table[(size_t)tile.w * pages_per_sequence + p];
+    if (token >= seen) break;
+    const int page = rows.page(tile.w, p);
     const size_t base = ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM);
     const uint4* key = (const uint4*)(keys + base + (size_t)(16 * warp) * HEAD_DIM);
     const uint4* value = (const uint4*)(values + base + (size_t)(16 * warp) * HEAD_DIM);
@@ -105,7 +111,7 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
       for (int n = 0; n < 2; n++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-          if (token + 8 * n + 2 * t + e > row_position[r]) s[n][2 * r + e] = NEVER * 2;
+          if (!sight[r].of(token + 8 * n + 2 * t + e)) s[n][2 * r + e] = NEVER * 2;
           most = fmaxf(most, s[n][2 * r + e]);
         }
       most = fmaxf(quad_max(most), high[r]);
@@ -126,10 +132,10 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
                             half2_of(s[1][2], s[1][3])};
     // Slots beyond the sequence may hold anything, and 0 * NaN is NaN.
     u32 keep[2] = {~0u, ~0u};
-    if (token + 16 > tile.z)
+    if (token + 16 > seen)
 #pragma unroll
       for (int n = 0; n < 2; n++) {
-        const int left = tile.z - (token + 8 * n + 2 * t);
+        const int left = seen - (token + 8 * n + 2 * t);
         keep[n] = left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u;
       }
 #pragma unroll
@@ -199,15 +205,16 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
   }
 }
 
-// `columns` = n_heads * HEAD_DIM. Rows at position -1 become zeros.
+// `columns` = n_heads * HEAD_DIM. Rows at position -1 become zeros. With gates the result is multiplied by their sigmoid; they
+// are every other head of the product's queries.
 extern "C" __global__ void __launch_bounds__(128, 4)
-combine(const float* __restrict__ sums, const float2* __restrict__ stats, const int* __restrict__ positions, int splits,
-        int columns, Activation out) {
+combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows rows, View view, int splits, int columns, Product qkv,
+        int gated, Activation out) {
   __shared__ float others[3][10][32];
   const int superblock = blockIdx.x, m = blockIdx.y, lane = threadIdx.x & 31;
   const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5, column = 256 * superblock + 8 * lane;
-  const int position = positions[m], used = min(splits, position / PAGE + 1);
-  const bool wanted = column < columns && position >= 0;
+  const int limit = rows.positions[m] < 0 ? -1 : rows.sight(m, view).limit, used = min(splits, limit / PAGE + 1);
+  const bool wanted = column < columns && limit >= 0;
   wait_for_previous(out);
 
   // What was added so far shrinks when a larger score comes.
@@ -247,5 +254,13 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, const 
   }
 #pragma unroll
   for (int i = 0; i < 8; i++) v[i] = wanted ? v[i] / sum : 0;
+  if (gated) {
+    float gate[8];
+    const float factor = factor_of(qkv, read_squares(qkv, m));
+    const int at = column < columns ? column : 0;
+    add_up(addends_of(qkv, m, (2 * (at / HEAD_DIM) + 1) * HEAD_DIM + at % HEAD_DIM), gate);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = wanted ? v[i] / (1 + __expf(-factor * gate[i])) : 0;
+  }
   write_activation(out, m, superblock, v);
 }

@@ -71,7 +71,7 @@ class Module:
         """A kernel that may use `shared` bytes of dynamic shared memory."""
         handle = ctypes.c_void_p()
         self._driver.call("cuModuleGetFunction", ctypes.byref(handle), self._handle, name.encode())
-        if shared > 48 << 10:
+        if shared > 32 << 10:  # static memory counts too
             self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)
         return Kernel(self._driver, handle, name, shared)
 

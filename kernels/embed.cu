@@ -1,10 +1,10 @@
-// x = rows of the token embedding, dequantised to float32. TYPE: a packed format, F32, F16 or BF16.
+// x = rows of the token embedding times `scale`, in float32. TYPE: a packed format, F32, F16 or BF16.
 //
 // Grid (M, ceil(columns / 256)), 256 threads, one column each. Tokens lie in device memory.
 #include "layout.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
-embed(const u8* __restrict__ table, const int* __restrict__ tokens, float* __restrict__ x, int columns) {
+embed(const u8* __restrict__ table, const int* __restrict__ tokens, float* __restrict__ x, int columns, float scale) {
   let_next_start();
   wait_for_previous();
   const int m = blockIdx.x, column = 256 * blockIdx.y + threadIdx.x;
@@ -20,5 +20,5 @@ embed(const u8* __restrict__ table, const int* __restrict__ tokens, float* __res
   const u8* chunk = table + ((row >> 4) * gridDim.y + blockIdx.y) * CHUNK;
   const float v = weight_at(chunk, row & 15, threadIdx.x);
 #endif
-  x[(size_t)m * columns + column] = v;
+  x[(size_t)m * columns + column] = scale * v;
 }

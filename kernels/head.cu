@@ -1,15 +1,15 @@
-// What stands around the output matrix: the rows whose logits are wanted, and their whole logits.
+// What stands around the output matrix, and values that are kept: chosen rows in the forms that are read, whole products.
 #include "activation.cuh"
 #include "product.cuh"
 
-// Row r of `out` is row wanted[r] of h (., columns), and likewise of the norm's sums of squares. Grid (ceil(superblocks /
+// Row r of `out` is row wanted[r] (null: r) of h (., columns), and likewise of the norm's sums of squares. Grid (ceil(superblocks /
 // warps), rows).
 extern "C" __global__ void __launch_bounds__(128)
 gather(const float* __restrict__ h, const float* __restrict__ squares, const int* __restrict__ wanted, int columns,
        float* __restrict__ squares_out, Activation out) {
   const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), r = blockIdx.y;
   const int superblocks = (columns + 255) / 256, column = 256 * superblock + 8 * (threadIdx.x & 31);
-  const size_t m = wanted[r];
+  const size_t m = wanted ? wanted[r] : r;
   wait_for_previous(out);
   if (superblock >= superblocks) return;
   float v[8] = {};
@@ -21,16 +21,16 @@ gather(const float* __restrict__ h, const float* __restrict__ squares, const int
   write_activation(out, r, superblock, v);
 }
 
-// The product with its parts added. Grid (ceil(width / 1024), rows), 256 threads with 4 columns each.
-extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __restrict__ out) {
+// The product with its parts added, rows `stride` floats apart. Grid (ceil(width / 1024), rows), 256 threads with 4 columns each.
+extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __restrict__ out, int stride) {
   let_next_start();
   const int column = 4 * (256 * blockIdx.x + threadIdx.x), r = blockIdx.y, left = y.width - column;
-  const bool together = y.width % 4 == 0;  // else rows are not aligned for four at once
+  const bool together = y.width % 4 == 0 && stride % 4 == 0;  // else rows are not aligned for four at once
   const Addends addends = addends_of(y, r, left > 0 ? column : 0);
   wait_for_previous();
   const float squares = read_squares(y, r), factor = factor_of(y, squares);
   if (left <= 0) return;
-  float* to = out + (size_t)r * y.width + column;
+  float* to = out + (size_t)r * stride + column;
   if (together) {
     float v[4];
     add_up(addends, v);

@@ -1,7 +1,8 @@
 // y = W x for weights that are numbers: F32, F16 or BF16 rows as in the file, activations and sums in float32.
 //
-// Grid (ceil(rows / 4), ceil(M / 8)), 128 threads: a warp takes one row of W for 8 batch rows. Lane l adds columns
-// 2l, 2l + 1, 2l + 64, .. in this order, so a batch row's bits do not depend on M. For small and oracle models; no tensor cores.
+// For routers, and small and oracle models; no tensor cores. `matmul_float`: grid (ceil(rows / 4), ceil(M / 8)), 128 threads, a warp
+// takes one row of W for 8 batch rows. `matmul_float_short`: grid (rows, ceil(M / 8)), 128 threads, four warps share the columns
+// of a row. Both add in one order for all M.
 #include "ptx.cuh"
 
 enum { F32 = 0, F16 = 1, BF16 = 30 };
@@ -43,4 +44,49 @@ matmul_float(const u8* __restrict__ w, const float* __restrict__ x, float* __res
     for (int o = 16; o; o >>= 1) sum[i] += __shfl_xor_sync(~0u, sum[i], o);
     if (lane == 0 && i <= left) y[(size_t)(m0 + i) * stride + row] = sum[i];
   }
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+matmul_float_short(const u8* __restrict__ w, const float* __restrict__ x, float* __restrict__ y, int rows, int columns, int stride,
+                   int M) {
+  __shared__ float others[3][BATCH];
+  const int row = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m0 = BATCH * blockIdx.y;
+  const u8* from = w + (size_t)row * columns * (TYPE == F32 ? 4 : 2);
+  const float* from_x = x + (size_t)m0 * columns;
+  const int batch = min(BATCH, M - m0);
+  float2 first[4];  // weights depend on no other kernel
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int k = 2 * (threadIdx.x + 128 * i);
+    first[i] = k < columns ? weights_at(from, k) : make_float2(0, 0);
+  }
+  wait_for_previous();
+  let_next_start();
+  float sum[BATCH];
+#pragma unroll
+  for (int j = 0; j < BATCH; j++) sum[j] = 0;
+  auto add = [&](const float2& v, int k) {
+#pragma unroll
+    for (int j = 0; j < BATCH; j++)
+      if (j < batch) {
+        const float2 a = *(const float2*)(from_x + (size_t)j * columns + k);
+        sum[j] = fmaf(v.y, a.y, fmaf(v.x, a.x, sum[j]));
+      }
+  };
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (2 * (threadIdx.x + 128 * i) < columns) add(first[i], 2 * (threadIdx.x + 128 * i));
+#pragma unroll 4
+  for (int k = 2 * (threadIdx.x + 512); k < columns; k += 256) add(weights_at(from, k), k);
+#pragma unroll
+  for (int j = 0; j < BATCH; j++) {
+#pragma unroll
+    for (int o = 16; o; o >>= 1) sum[j] += __shfl_xor_sync(~0u, sum[j], o);
+    if (lane == 0 && warp) others[warp - 1][j] = sum[j];
+  }
+  __syncthreads();
+  if (warp || lane) return;
+#pragma unroll
+  for (int j = 0; j < BATCH; j++)
+    if (j < batch) y[(size_t)(m0 + j) * stride + row] = ((sum[j] + others[0][j]) + others[1][j]) + others[2][j];
 }

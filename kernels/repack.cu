@@ -2,6 +2,7 @@
 //
 // Grid (superblocks, row tiles), 128 threads; a block writes one chunk, a thread whole words of it. `source` are
 // `rows` rows of `row_bytes` bytes, `columns` weights each; bytes need no alignment. A memory-speed pass.
+// F16_TILES are made from F16, or from BF16 where FROM says so.
 #include "layout.cuh"
 
 constexpr int BLOCK_BYTES = TYPE == Q4_0   ? 18
@@ -13,6 +14,10 @@ constexpr int BLOCK_BYTES = TYPE == Q4_0   ? 18
                             : TYPE == Q5_K ? 176
                                            : 210;
 constexpr bool WIDE = K_QUANT || TYPE == Q6_K;  // 256 weights a block, else 32
+
+#ifndef FROM
+#define FROM 0
+#endif
 
 // The code of weight k (0..255, within a wide block; 0..31 within a narrow one).
 DEVICE u32 source_code(const u8* block, int k) {
@@ -45,6 +50,21 @@ extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ 
     if (row >= rows || column >= columns) return nullptr;
     return source + row * row_bytes + (size_t)(column / (WIDE ? 256 : 32)) * BLOCK_BYTES;
   };
+  if constexpr (TYPE == F16_TILES) {
+    auto value = [&](int r, int k) -> u32 {
+      const int row = 16 * tile + r, column = 256 * superblock + k;
+      if (row >= rows || column >= columns) return 0;
+      const u8* at = source + row * row_bytes + 2 * (size_t)column;
+      const u16 bits = (u16)(at[0] | at[1] << 8);
+      return FROM == BF16 ? f32_to_f16(bf16_to_f32(bits)) : bits;
+    };
+    for (int at = 4 * threadIdx.x; at < CHUNK; at += 4 * blockDim.x) {
+      const int slab = at >> 10, lane = (at & 511) >> 4, r = (at & 15) >> 2;
+      const int row = (lane >> 2) + 8 * (r & 1), k = 32 * slab + 16 * ((at >> 9) & 1) + 4 * (lane & 3) + (r >> 1);
+      *(u32*)(chunk + at) = value(row, k) | value(row, k + 2) << 16;
+    }
+    return;
+  }
   auto code = [&](int r, int k) -> u32 {
     const u8* block = block_of(r, k);
     return block ? source_code(block, WIDE ? k : k & 31) : 0;

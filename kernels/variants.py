@@ -8,6 +8,9 @@ from dataclasses import dataclass
 PACKED: dict[int, int] = {2: 2304, 3: 2560, 6: 2816, 7: 3072, 8: 4352, 12: 2304, 13: 2816, 14: 3360}
 """Block formats (ggml's numbers) with a packed layout: bytes of a chunk of 16 rows x 256 columns."""
 
+F16_TILES = 1001
+"""F16 or BF16 in chunks as the tensor cores take them: no format of files."""
+
 FLOATS: dict[int, int] = {0: 4, 1: 2, 30: 2}
 """Formats that are plain numbers, F32, F16 and BF16: bytes of one."""
 
@@ -22,6 +25,9 @@ INT8, F16 = 8, 16
 
 BLOCK_BYTES = {INT8: 2400, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
+
+MOST_SHORT = 32
+"""Batch rows up to which a row's bits do not depend on how many there are."""
 
 _WARPS = 4
 _SHARED = {75: (64, 64), 80: (163, 164), 90: (227, 228), 100: (227, 228)}
@@ -66,41 +72,84 @@ def _stages(size: int, blocks: int, arch: int) -> int:
     return min(4, room // size)
 
 
-def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
-    """The build for INT8 with 1, 2 or 4 groups, or for F16, where `groups` is the most that fit.
+def chunk(type_id: int) -> int:
+    """Bytes of a chunk of 16 rows x 256 columns; 0 for numbers, which have none."""
+    return 8192 if type_id == F16_TILES else PACKED.get(type_id, 0)
 
-    Tiles and blocks of INT8 are those that suit 4 groups: with them a batch row's bits are the same for all.
+
+def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
+    """The build for 1, 2 or 4 groups of a short step, or for more, where `groups` is the most that fit.
+
+    Tiles and blocks of short steps are those that suit 4 groups: with them a batch row's bits are the same
+    for all.
     """
-    chunk, activation = PACKED[type_id], BLOCK_BYTES[form]
-    shapes = ((2, 4), (1, 4)) if form == INT8 else ((2, 8), (2, 4), (1, 4), (1, 2))
+    size, activation, short = chunk(type_id), BLOCK_BYTES[form], groups <= MOST_SHORT // 8
+    shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
+    if type_id == F16_TILES:
+        shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
     crowded = arch in _SHARED and arch != 75
     for tiles, most in shapes:
         for blocks in (2, 1) if crowded else (1,):
-            if _stages(chunk * _WARPS * tiles + activation * most, blocks, arch) < 2:
+            if _stages(size * _WARPS * tiles + activation * most, blocks, arch) < 2:
                 continue
-            nt = groups if form == INT8 else most
-            size = chunk * _WARPS * tiles + activation * nt
-            stages = _stages(size, blocks, arch)
+            nt = min(groups, most) if short else most
+            stage = size * _WARPS * tiles + activation * nt
+            stages = _stages(stage, blocks, arch)
             defines = {"TYPE": type_id, "FORM": form, "NT": nt, "TILES": tiles, "STAGES": stages}
             variant = Variant("matmul.cu", tuple(defines.items()))
-            return Matmul(variant, nt, tiles * _WARPS, size * stages, blocks)
+            return Matmul(variant, nt, tiles * _WARPS, stage * stages, blocks)
     raise ValueError(f"format {type_id}: no shape of matmul.cu fits sm_{arch}")
 
 
+def experts(type_id: int, form: int, short: bool, arch: int) -> Matmul:
+    """The build of `experts.cu`, whose blocks take 8 rows of an expert in short steps and more in others."""
+    nt = 1 if short else expert_groups(arch)
+    stage = chunk(type_id) * _WARPS + BLOCK_BYTES[form] * nt
+    stages = _stages(stage, 2, arch) if arch in _SHARED and arch != 75 else 0
+    blocks = 2 if stages >= 2 else 1
+    stages = stages if stages >= 2 else _stages(stage, 1, arch)
+    defines = {"TYPE": type_id, "FORM": form, "NT": nt, "TILES": 1, "STAGES": stages}
+    variant = Variant("experts.cu", tuple(defines.items()))
+    return Matmul(variant, nt, _WARPS, stage * stages, blocks)
+
+
+def expert_groups(arch: int) -> int:
+    """Groups of 8 rows of an expert that a block takes in long steps."""
+    return 2 if arch == 75 else 8 if arch in _SHARED else 4
+
+
+def repack(type_id: int, source: int) -> Variant:
+    """From a file's format `source` to the packed layout of `type_id`."""
+    origin = (("FROM", source),) if type_id == F16_TILES else ()
+    return Variant("repack.cu", (("TYPE", type_id), *origin))
+
+
+def dequantise(type_id: int) -> Variant:
+    """Packed weights as f16 rows."""
+    return Variant("dequantise.cu", (("TYPE", type_id),))
+
+
 def groups_for(rows: int) -> int:
-    """Groups of 8 a block of the INT8 form for up to 32 batch rows."""
+    """Groups of 8 that activations have room for; a short step's are also those of a block."""
+    if rows > MOST_SHORT:
+        return -(-rows // 64) * 8
     return 1 if rows <= 8 else 2 if rows <= 16 else 4
 
 
 def of_type(type_id: int, arch: int) -> Iterator[Variant]:
-    """What a matrix of one format needs."""
+    """What products with a matrix of one format need."""
     if type_id in FLOATS:
         yield Variant("matmul_float.cu", (("TYPE", type_id),))
         return
-    yield Variant("repack.cu", (("TYPE", type_id),))
     for groups in (1, 2, 4):
-        yield matmul(type_id, INT8, groups, arch).variant
+        yield matmul(type_id, F16 if type_id == F16_TILES else INT8, groups, arch).variant
     yield matmul(type_id, F16, 8, arch).variant
+
+
+def of_experts(type_id: int, arch: int) -> Iterator[Variant]:
+    """What products with a stack of experts of one format need."""
+    yield experts(type_id, F16 if type_id == F16_TILES else INT8, True, arch).variant
+    yield experts(type_id, F16, False, arch).variant
 
 
 def embedding(type_id: int) -> Variant:
@@ -109,15 +158,40 @@ def embedding(type_id: int) -> Variant:
 
 
 def of_head(head_dim: int) -> Iterator[Variant]:
-    """What attention with heads of that size needs."""
+    """What attention with heads of that size needs in short steps."""
     yield Variant("rope.cu", (("HEAD_DIM", head_dim),))
     yield Variant("attention.cu", (("HEAD_DIM", head_dim),))
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """How `flash.cu` is built for a head size: rows of a tile, and bytes of dynamic shared memory."""
+
+    variant: Variant
+    rows: int
+    shared: int
+
+
+def flash(head_dim: int, arch: int) -> Flash:
+    """The build for an architecture; blocks a multiprocessor are what registers allow without spills."""
+    warps = 4 if head_dim == 128 else 8
+    blocks = {64: 2, 128: 3 if 80 <= arch < 100 else 2, 256: 1}[head_dim]
+    step = 32 if head_dim <= 128 else 16
+    defines = {"HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks}
+    return Flash(
+        Variant("flash.cu", tuple(defines.items())), 16 * warps, 3 * 2 * 2 * step * head_dim
+    )
 
 
 def common() -> Iterator[Variant]:
     """What every model needs."""
     for file in ("norm.cu", "swiglu.cu", "head.cu"):
         yield Variant(file)
+
+
+def has_tiles(arch: int) -> bool:
+    """Whether F16_TILES fit the shared memory."""
+    return arch != 75
 
 
 def probe() -> Variant:
@@ -127,10 +201,18 @@ def probe() -> Variant:
 
 def all_variants(arch: int) -> Iterator[Variant]:
     """Everything that is shipped for an architecture."""
-    for type_id in (*PACKED, *FLOATS):
+    for type_id in (*PACKED, *FLOATS, *([F16_TILES] if has_tiles(arch) else [])):
         yield from of_type(type_id, arch)
         yield embedding(type_id)
+        if chunk(type_id):
+            yield from of_experts(type_id, arch)
+            yield dequantise(type_id)
+            for source in (1, 30) if type_id == F16_TILES else (type_id,):
+                yield repack(type_id, source)
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
+        yield flash(head_dim, arch).variant
+    for file in ("delta.cu", "moe.cu", "rows.cu", "draft.cu"):
+        yield Variant(file)
     yield from common()
     yield probe()

@@ -9,7 +9,9 @@ buffer are known before anything is launched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Seq
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,8 @@ from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cuda_attention import PAGE, AttentionOps
 from engine.ops.cuda_buffers import (
-    GROUP,
-    LAUNCHES,
     MOST_ROWS,
     Buffer,
     Float,
@@ -32,30 +33,29 @@ from engine.ops.cuda_buffers import (
     Pass,
     Pointer,
     Product,
+    Tape,
     activation_of,
-    place,
-    product_of,
-    sizes,
-    split,
 )
-from engine.ops.cuda_device import SUPERBLOCK, TILE, Card, Weight, told
-from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
+from engine.ops.cuda_delta import DeltaOps
+from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
+from engine.ops.cuda_experts import ExpertOps
+from engine.ops.cuda_library import Library
+from engine.ops.cuda_recorder import form_read
+from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
+from engine.ops.cuda_step import BEFORE, TOKENS, WANTED, StepVariables
 from engine.ops.cuda_trust import Distrust, distrust_of
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
 BUCKETS = (1, 2, 4, 8, 16, MOST_ROWS)
-PAGE = 64
 
 
-class CudaOps:
+class CudaOps(AttentionOps, DeltaOps, ExpertOps):
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
     Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
     that must be compiled first. `distrust` is by default what the card's last self-test found.
     """
-
-    shape: Shape
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class CudaOps:
         distrust: Distrust | None = None,
     ) -> None:
         self.card = Card(int(device.partition(":")[2] or 0), cache, on_progress)
+        self._spare, self._owner = Spare(self.card), True
         self._dependent = self.card.dependent
         if distrust is None:
             distrust = distrust_of(self.card.name, self.card.driver, cache)
@@ -75,12 +76,29 @@ class CudaOps:
         self.card.unpacked = distrust.unpacked
         self.formats: set[int] = set()
         self._short_form = F16 if precision is Precision.EXACT else INT8
-        self._nodes: list[Node] = []
-        self._head: Node | None = None
-        self._buffers: list[Buffer] = []
-        self._graphs: dict[int, Any] = {}
+        self._cache = cache
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is held or recorded yet."""
         self._memory = {"model": 0, "kv": 0, "work": 0}
+        self._own: list[int] = []
+        self._tapes: list[Tape] = []
         self._ropes: dict[int, tuple[Rope, int]] = {}
+        self._routes: list[int] = []
+        self._library: Library | None = None
+        self._scratch = (0, 0, 0, 0)
+        self._last: tuple[Tape, StepInput] | None = None
+        self._hidden: DeviceRows | None = None
+        self._accepted: dict[int, int] = {}
+
+    def beside(self) -> CudaOps:
+        ops = CudaOps.__new__(CudaOps)
+        ops.card, ops._spare, ops._owner = self.card, self._spare, False
+        ops._dependent, ops.distrust = self._dependent, self.distrust
+        ops.formats, ops._short_form, ops._cache = set(), self._short_form, self._cache
+        ops._begin()
+        return ops
 
     # Memory
 
@@ -102,26 +120,18 @@ class CudaOps:
             )
         self.shape, self._limits = shape, limits
         self._rows = -(-limits.rows // 64) * 64
-        self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * 2
-        self._layer_bytes = limits.pages * self._page_bytes
-        size = 2 * shape.n_layers * self._layer_bytes
-        self._kv = self._allocate("kv", size)
-        self.card.runtime.memsetAsync(self._kv, 0, size, self.card.stream.ptr)
-        self._heads_in_tile = min(shape.n_heads // shape.n_kv_heads, 16)
-        self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
-
+        self._allocate_attention()
         at = self._allocate("work", StepVariables.size(self._rows, limits))
-        self._step = StepVariables(self.card, at, self._rows, limits, 16 // self._heads_in_tile)
+        self._step = StepVariables(self.card, at, self._rows, limits, self._tile_rows)
+        if shape.delta is not None:
+            self._allocate_states()
+        if limits.rows > 2 * MOST_ROWS and not self._library:
+            self._library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
         pinned, self._logits_owner = self.card.pinned(4 * MOST_ROWS * shape.n_vocab)
         self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
 
-        heads, dim = shape.n_heads, shape.head_dim
-        states = heads * max(MOST_ROWS * self._splits, self._rows)
-        self._queries = self._allocate("work", self._rows * heads * dim * 2)
-        self._sums = self._allocate("work", states * dim * 4)
-        self._stats = self._allocate("work", states * 8)
-        self.card.build([*variants.common(), *variants.of_head(dim)])
+        self.card.build(variants.common())
 
     def memory(self) -> dict[str, int]:
         return dict(self._memory)
@@ -131,57 +141,31 @@ class CudaOps:
         return self.distrust.notes(frozenset(self.formats))
 
     def close(self) -> None:
-        self._graphs.clear()
-        self._nodes.clear()
-        self.card.close()
+        self._tapes.clear()
+        self._last = self._hidden = None
+        if self._library:
+            self._library.close()
+        if self._owner:
+            self.card.close()
+        else:
+            self.card.free(self._own)
 
     def copy_page(self, source: int, target: int) -> None:
         with told():
             self.card.use()
-            for i in range(2 * self.shape.n_layers):
-                base = self._kv + i * self._layer_bytes
-                self.card.copy(
-                    base + target * self._page_bytes,
-                    base + source * self._page_bytes,
-                    self._page_bytes,
-                )
-
-    def _allocate(self, owner: str, size: int) -> int:
-        addends = self._memory | {owner: self._memory[owner] + size}
-        address = self.card.allocate(size, addends)
-        self._memory[owner] += size
-        return address
+            self._copy_page(source, target)
 
     # Recording
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        self._nodes.clear()
-        self._buffers.clear()
-        self._graphs.clear()
-        yield
+    def recording(self, capture: Seq[int] = ()) -> Iterator[Tape]:
+        tape = self._tape = Tape(tuple(capture))
+        if capture:
+            size = 4 * self._rows * len(capture) * self.shape.n_embd
+            tape.kept = self._allocate("work", size)
+        yield tape
         self._place_buffers()
-
-    def _add(
-        self, launch: Callable[[Pass], None], *buffers: Buffer, layer: int | None = None
-    ) -> Node:
-        node = Node(launch, buffers, layer)
-        for buffer in (*buffers, *(b.source for b in buffers if b.source)):
-            if buffer not in self._buffers:
-                buffer.first = len(self._nodes)
-                self._buffers.append(buffer)
-            buffer.last = len(self._nodes)
-        self._nodes.append(node)
-        return node
-
-    def _place_buffers(self) -> None:
-        """Give buffers whose lives do not overlap the same memory."""
-        for buffer in self._buffers:
-            buffer.sizes = sizes(buffer, self._rows, self.card.arch, self.card.processors)
-        offsets, total = place(self._buffers)
-        base = self._allocate("work", total)
-        for buffer, offset in offsets.items():
-            buffer.address = base + offset
+        self._tapes.append(tape)
 
     def embed(self, token_embd: Weight) -> Buffer:
         x = Buffer(token_embd.columns, {32})
@@ -194,11 +178,85 @@ class CudaOps:
                 Pointer(self._step.at(TOKENS, p)),
                 Pointer(x.at("32")),
                 Int(x.width),
+                Float(x.scale),
             )
             self.card.launch(kernel, grid, 256, args)
 
         self._add(launch, x, layer=-1)
         return x
+
+    def scale(self, x: Buffer, factor: float) -> None:
+        x.scale *= factor
+
+    def given(self, width: int) -> Buffer:
+        x = Buffer(width, {32})
+        self._tape.given.append(x)
+        self._add(lambda p: self._write_forms(x, p), x)
+        return x
+
+    def concat(self, *parts: Buffer) -> Buffer:
+        out = Buffer(sum(part.width for part in parts), {32})
+        for part in parts:
+            if not part.launches:
+                part.forms.add(32)
+
+        def launch(p: Pass) -> None:
+            at = out.at("32")
+            for part in parts:
+                self._keep(part, at, out.width, p)
+                at += 4 * part.width
+            self._write_forms(out, p)
+
+        self._add(launch, *parts, out)
+        return out
+
+    def _keep(self, value: Buffer, to: int, stride: int, p: Pass) -> None:
+        """A product, or other rows in float32, with what they lack, to rows `stride` floats apart."""
+        kernel = self.card.kernel(Variant("head.cu"), "collect")
+        args = self._read(value, p), Pointer(to), Int(stride)
+        self._launch(kernel, (-(-value.width // 1024), p.rows, 1), 256, args)
+
+    def _write_forms(self, x: Buffer, p: Pass) -> None:
+        """Rows in float32 in the other forms that are read."""
+        activation = activation_of(x, p)
+        if activation.int8 or activation.f16:
+            activation.f32 = None
+            kernel = self.card.kernel(Variant("head.cu"), "gather")
+            args = Pointer(x.at("32")), Pointer(), Pointer(), Int(x.width), Pointer(), activation
+            self._launch_rows(kernel, x.width, p.rows, args)
+
+    def convolve(self, x: Buffer, kernels: Buffer, base: Weight, part: int, taps: int) -> Buffer:
+        out = Buffer(x.width)
+        kernel = self.card.kernel(Variant("draft.cu"), "convolve_rows")
+        groups = kernels.width // (2 * taps)
+        for buffer in (x, kernels):
+            if not buffer.launches:
+                buffer.forms.add(32)
+
+        def launch(p: Pass) -> None:
+            args = (
+                self._read(x, p), self._read(kernels, p), Int(part * taps * groups), Int(groups),
+                Pointer(base.address + 4 * part * taps * x.width), Pointer(self._step.at(BEFORE, p)),
+                Int(taps), Int(x.width), activation_of(out, p),
+            )  # fmt: skip
+            self._launch(kernel, (-(-x.width // SUPERBLOCK), p.rows, 1), 32, args)
+
+        self._add(launch, x, kernels, out)
+        return out
+
+    def _capture(self, layer: int, x: Buffer) -> None:
+        """Keep rows for `hidden`, if that layer is wanted."""
+        tape = self._tape
+        places = [i for i, wanted in enumerate(tape.capture) if wanted == layer]
+        stride = len(tape.capture) * self.shape.n_embd
+
+        def launch(p: Pass) -> None:
+            for place in places:
+                self._keep(x, tape.kept + 4 * place * self.shape.n_embd, stride, p)
+
+        if places:
+            x.forms.add(32)
+            self._add(launch, x)
 
     def norm(self, x: Buffer, weight: Weight, eps: float) -> Buffer:
         return self._norm(x, None, weight, eps)
@@ -221,89 +279,6 @@ class CudaOps:
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
 
-    def linear(self, x: Buffer, *weights: Weight) -> Buffer:
-        launches: list[Launch] = []
-        start = 0
-        for weight in weights:
-            last = launches[-1] if launches else None
-            if (
-                last
-                and weight.packed
-                and last.weights[0].type_id == weight.type_id
-                and last.weights[-1].rows % TILE == 0
-                and len(last.weights) < LAUNCHES
-            ):
-                last.weights += (weight,)
-            else:
-                launches.append(Launch((weight,), start))
-            start += weight.rows
-            x.forms.add(INT8 if weight.packed else 32)
-            x.weight_bytes += weight.size
-        if len(launches) > LAUNCHES:
-            raise UnsupportedModel(
-                f"{len(launches)} formats side by side; expected at most {LAUNCHES}."
-            )
-        y = Buffer(start, launches=tuple(launches), source=None if x.eps is None else x)
-
-        def launch(p: Pass) -> None:
-            for i, product in enumerate(launches):
-                self._matmul(x, y, product, i, p)
-
-        self._add(launch, x, y)
-        return y
-
-    def attend(
-        self,
-        qkv: Buffer,
-        layer: int,
-        rope: Rope,
-        q_norm: Weight | None = None,
-        k_norm: Weight | None = None,
-        eps: float = 0.0,
-    ) -> Buffer:
-        s, limits = self.shape, self._limits
-        out = Buffer(s.n_heads * s.head_dim)
-        source, tiled = variants.of_head(s.head_dim)
-        store = self.card.kernel(source, "rope_store")
-        attention = self.card.kernel(tiled, "attention")
-        combine = self.card.kernel(tiled, "combine")
-        keys = Pointer(self._kv + 2 * layer * self._layer_bytes)
-        values = Pointer(self._kv + (2 * layer + 1) * self._layer_bytes)
-        frequencies = Pointer(self._frequencies(rope))
-        queries, sums, stats = Pointer(self._queries), Pointer(self._sums), Pointer(self._stats)
-        pages = Int(limits.pages_per_sequence)
-        heads, kv_heads = Int(s.n_heads), Int(s.n_kv_heads)
-        head_groups = -(-s.n_heads // s.n_kv_heads // self._heads_in_tile)
-
-        def launch(p: Pass) -> None:
-            table = Pointer(self._step.page_table)
-            positions = Pointer(self._step.at(POSITIONS, p))
-            args: tuple[Any, ...] = (
-                self._product(qkv, p), positions, Pointer(self._step.at(SEQUENCE, p)), table, pages,
-                Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
-                Float(eps), frequencies, Int(rope.n_rot), Int(rope.interleaved), Float(rope.magnitude),
-                heads, kv_heads, queries, keys, values,
-            )  # fmt: skip
-            self._launch(store, (s.n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
-            splits = self._splits if p.rows <= MOST_ROWS else 1
-            args = (
-                queries, keys, values, Pointer(self._step.at(TILES, p)), positions, table, pages,
-                heads, kv_heads, Int(self._heads_in_tile), sums, stats,
-            )  # fmt: skip
-            self._launch(attention, (splits, s.n_kv_heads * head_groups, p.tiles), 128, args)
-            args = (
-                sums,
-                stats,
-                positions,
-                Int(splits),
-                Int(out.width),
-                activation_of(out, p),
-            )
-            self._launch_shared(combine, out.width, p, args)
-
-        self._add(launch, qkv, out)
-        return out
-
     def swiglu(self, gate_up: Buffer) -> Buffer:
         h = Buffer(gate_up.width // 2)
         kernel = self.card.kernel(Variant("swiglu.cu"), "swiglu")
@@ -317,10 +292,12 @@ class CudaOps:
 
     def end_layer(self, layer: int, x: Buffer) -> None:
         self._add(lambda p: None, x, layer=layer)
+        self._capture(layer, x)
 
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
-        rows = Buffer(h.width, {INT8 if output.packed else 32}, rows=MOST_ROWS, eps=h.eps)
+        self._capture(self.shape.n_layers, h)
+        rows = Buffer(h.width, {form_read(output)}, rows=MOST_ROWS, eps=h.eps)
         rows.weight_bytes = output.size
         y = Buffer(
             output.rows,
@@ -341,118 +318,122 @@ class CudaOps:
             )  # fmt: skip
             self._launch_rows(gather, h.width, p.wanted, args)
             self._matmul(rows, y, y.launches[0], 0, wanted)
-            args = self._product(y, wanted), Pointer(self._logits_there)
+            args = self._product(y, wanted), Pointer(self._logits_there), Int(output.rows)
             self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
 
-        self._head = self._add(launch, h, rows, y)
-
-    # Launching
-
-    def _launch(
-        self, kernel: Any, grid: tuple[int, int, int], threads: int, args: tuple[Any, ...]
-    ) -> None:
-        self.card.launch(kernel, grid, threads, args, self._dependent)
-
-    def _launch_rows(self, kernel: Any, width: int, rows: int, args: tuple[Any, ...]) -> None:
-        """A kernel whose warps take 256 columns of a row each; few of them are spread over the card."""
-        warps = 1 if rows <= GROUP else 4
-        grid = (-(-width // (warps * SUPERBLOCK)), rows, 1)
-        self._launch(kernel, grid, 32 * warps, args)
-
-    def _launch_shared(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
-        """A kernel whose blocks take 256 columns of a row; in short steps four warps share the addends."""
-        self._launch(
-            kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.rows <= MOST_ROWS else 32, args
-        )
-
-    def _product(self, buffer: Buffer, p: Pass) -> Product:
-        return product_of(buffer, p, self.card.arch, self.card.processors)
-
-    def _matmul(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
-        weights = launch.weights
-        first = weights[0]
-        target = Pointer(y.at("y") + 4 * launch.start)
-        if not first.packed:
-            kernel = self.card.kernel(
-                Variant("matmul_float.cu", (("TYPE", first.type_id),)), "matmul_float"
-            )
-            args: tuple[Any, ...] = (
-                Pointer(first.address), Pointer(x.at("32")), target, Int(first.rows), Int(first.columns),
-                Int(y.width), Int(p.rows),
-            )  # fmt: skip
-            self._launch(kernel, (-(-first.rows // 4), -(-p.rows // 8), 1), 128, args)
-            return
-        build = variants.matmul(first.type_id, p.form, p.groups, self.card.arch)
-        batch_tiles, units, per_block = split(build, weights, p, self.card.processors)
-        kernel = self.card.kernel(build.variant, "matmul", build.shared)
-        addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (
-            LAUNCHES - len(weights)
-        )
-        ends = np.cumsum([w.tiles for w in weights])
-        end = [int(ends[min(j, len(ends) - 1)]) for j in range(LAUNCHES)]
-        args = (
-            *addresses, Int(end[0]), Int(end[1]), Int(end[2]), Pointer(x.at(str(p.form))), Int(p.groups),
-            target, Int(launch.rows), Int(y.width), Pointer(y.at(f"parts{i}")), Int(first.superblocks),
-            Int(batch_tiles), Int(units), Int(per_block), Int(p.rows),
-        )  # fmt: skip
-        self._launch(kernel, (-(-units // per_block), 1, 1), 128, args)
-
-    def _frequencies(self, rope: Rope) -> int:
-        """The angles of a rope's pairs for each position, over pi, as doubles on the card."""
-        known = self._ropes.get(id(rope))
-        if known is None:
-            pair = np.arange(0, rope.n_rot, 2, dtype=np.float64)
-            angle = rope.base ** (-pair / rope.n_rot) * rope.scale
-            if rope.factors is not None:
-                angle /= rope.factors.astype(np.float64)
-            known = self._ropes[id(rope)] = (rope, self.card.put(angle / np.pi))
-        return known[1]
+        self._tape.head = self._add(launch, h, rows, y)
 
     # Running
 
-    def run(self, step: StepInput) -> NDArray[np.float32]:
+    def run(self, step: StepInput, recording: Tape | None = None) -> NDArray[np.float32]:
+        tape = recording or self._tapes[0]
+        self._accepted.clear()
         with told():
             self.card.use()
-            return self._run_graph(step) if len(step.tokens) <= MOST_ROWS else self.run_eager(step)
+            if self._mixed(step):
+                return self._run_parts(step, tape)
+            logits = self._run(step, tape)
+            if tape.capture:
+                width = len(tape.capture) * self.shape.n_embd
+                self._hidden = DeviceRows(self._spare, tape.kept, len(step.tokens), width)
+            return logits
 
-    def _run_graph(self, step: StepInput) -> NDArray[np.float32]:
+    def _run(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
+        self._last = tape, step
+        for buffer in tape.given:
+            fill(self.card, buffer.at("32"), step.given)
+        if len(step.tokens) <= MOST_ROWS:
+            return self._run_graph(step, tape)
+        return self.run_eager(step, tape=tape)
+
+    def _mixed(self, step: StepInput) -> bool:
+        """Whether tried rows are among too many others for the log that they need."""
+        n = len(step.tokens)
+        return bool(self._logs and step.tried.any()) and n > max(MOST_ROWS, self._limits.tried)
+
+    def _run_parts(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
+        """Rows that are not tried first, then the tried ones, which `accept` looks at."""
+        tried = step.tried[step.sequence] != 0
+        hidden: list[DeviceRows] = []
+        logits = np.empty((len(step.logit_rows), self.shape.n_vocab), np.float32)
+        wanted = np.isin(np.arange(len(tried)), step.logit_rows)
+        for part in (~tried, tried):
+            logits[part[step.logit_rows]] = self._run(_part(step, part, part & wanted), tape)
+            if tape.capture:
+                width = len(tape.capture) * self.shape.n_embd
+                rows = DeviceRows(self._spare, tape.kept, int(part.sum()), width)
+                hidden.append(joined(self._spare, [rows]))
+        if hidden:
+            order = np.argsort(np.concatenate([np.flatnonzero(~tried), np.flatnonzero(tried)]))
+            self._hidden = joined(self._spare, hidden)[order.tolist()]
+        return logits
+
+    def _run_graph(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
         self._step.send(step, bucket)
-        graph = self._graphs.get(bucket)
+        graph = tape.graphs.get(bucket)
         if graph is None:
+            sequences = min(bucket, self._limits.sequences)
+            p = Pass(bucket, self._short_form, bucket, bucket, 0, sequences)
             with self.card.capture() as captured:
-                for node in self._nodes:
-                    node.launch(Pass(bucket, self._short_form, bucket, bucket))
-            graph = self._graphs[bucket] = captured.graph
+                for node in tape.nodes:
+                    node.launch(p)
+            graph = tape.graphs[bucket] = captured.graph
         graph.launch(stream=self.card.stream)
         return self._read_logits(len(step.logit_rows))
 
     def run_eager(
-        self, step: StepInput, after: Callable[[Node, int], None] | None = None
+        self,
+        step: StepInput,
+        after: Callable[[Node, int], None] | None = None,
+        tape: Tape | None = None,
     ) -> NDArray[np.float32]:
         """Launch a step node by node, without a graph; `after(node, rows)` runs behind each one."""
+        tape = tape or self._tapes[0]
         m, wanted = len(step.tokens), len(step.logit_rows)
         form = self._short_form if m <= MOST_ROWS else F16
         tiles = self._step.send(step, m)
         result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None
-        for node in self._nodes:
-            if node is self._head:
-                break
-            node.launch(Pass(m, form, tiles, 0))
+        for node in tape.nodes:
+            if node is tape.head:
+                continue
+            node.launch(Pass(m, form, tiles, 0, 0, self._limits.sequences))
             if after:
                 after(node, m)
-        if self._head is None or not wanted:
+        if tape.head is None or not wanted:
             self.card.stream.synchronize()
             return self._logits[:0]
         for first in range(0, wanted, MOST_ROWS):
             count = min(MOST_ROWS, wanted - first)
-            self._head.launch(Pass(m, form, tiles, count, first))
+            tape.head.launch(Pass(m, form, tiles, count, first))
             logits = self._read_logits(count)
             if result is None:
                 return logits
             result[first : first + count] = logits
         assert result is not None
         return result
+
+    def hidden(self) -> DeviceRows:
+        assert self._hidden is not None, "nothing was captured"
+        return self._hidden
+
+    def join(self, parts: Seq[Any]) -> DeviceRows:
+        with told():
+            return joined(self._spare, parts)
+
+    def accept(self, sequence: int, rows: Seq[int]) -> None:
+        assert self._last is not None and self._last[1].tried[sequence]
+        if not rows:
+            return
+        n = len(self._last[1].tokens)
+        kept = self._accepted.get(sequence, 0)
+        p = Pass(n if n > MOST_ROWS else next(b for b in BUCKETS if b >= n), F16, 0, 0)
+        with told():
+            self.card.use()
+            self._move_rows(sequence, rows, kept, p)
+            if self.shape.delta is not None:
+                self._commit(sequence, rows, n)
+        self._accepted[sequence] = kept + len(rows)
 
     def _read_logits(self, rows: int) -> NDArray[np.float32]:
         if rows:
@@ -481,3 +462,21 @@ class CudaOps:
         if not bad and not np.isfinite(logits).all():
             bad.append(self.shape.n_layers)
         return bad[0] if bad else None
+
+
+def _part(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> StepInput:
+    """The chosen rows of a step, whole sequences; numbers of sequences stay."""
+    place = np.cumsum(rows, dtype=np.int32) - 1
+    parents = step.parents
+    if len(parents):
+        parents = np.where(parents >= 0, place[parents], -1)[rows].astype(np.int32)
+    given = None if step.given is None else step.given[np.flatnonzero(rows).tolist()]
+    return replace(
+        step,
+        tokens=step.tokens[rows],
+        positions=step.positions[rows],
+        sequence=step.sequence[rows],
+        logit_rows=place[wanted],
+        parents=parents,
+        given=given,
+    )

@@ -5,18 +5,24 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.ops.cuda_device import SUPERBLOCK, Weight
 from kernels import variants
 from kernels.variants import F16, INT8
 
-MOST_ROWS = 32
-"""Batch rows of the int8 form, whose bits do not depend on how many there are."""
+MOST_ROWS = variants.MOST_SHORT
+"""Batch rows of a short step: a graph replays it, and a row's bits do not depend on how many there are."""
 
 MANY_BYTES = 20 << 20
 """Weights of a product that is worth starting before its activations are there."""
 
-LAUNCHES = 3
+LAUNCHES = 4
+"""Products side by side."""
+
+STACKED = 3
+"""Matrices of one launch."""
+
 GROUP = 8
 
 Pointer, Int, Float = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
@@ -55,31 +61,43 @@ class Product(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One run of the recording: `rows` batch rows with activations in `form`, `wanted` rows of logits."""
+    """One run of the recording: `rows` batch rows of up to `sequences`, `wanted` rows of logits.
+
+    Activations of quantised weights are in `form`, those of F16 ones in f16.
+    """
 
     rows: int
     form: int
     tiles: int
     wanted: int
     from_wanted: int = 0
+    sequences: int = 1
 
     @property
     def groups(self) -> int:
         """Groups of 8 rows that activations have room for."""
-        return groups_of(self.rows, self.form)
+        return variants.groups_for(self.rows)
 
+    @property
+    def short(self) -> bool:
+        """Whether a row's bits must not depend on the others."""
+        return self.rows <= MOST_ROWS
 
-def groups_of(rows: int, form: int) -> int:
-    """Groups of 8 in a superblock of activations."""
-    return variants.groups_for(rows) if form == INT8 else -(-rows // 64) * 8
+    def form_of(self, type_id: int) -> int:
+        """The form that weights of a format read."""
+        return F16 if type_id == variants.F16_TILES else self.form
 
 
 @dataclass(eq=False, slots=True)
 class Launch:
-    """A matrix product: matrices of one format, one below the other, from row `start` of the result."""
+    """A matrix product: matrices of one format, one below the other, from row `start` of the result.
+
+    `factors` is where the factors lie that its rows still lack in the running pass, 0 for none.
+    """
 
     weights: tuple[Weight, ...]
     start: int
+    factors: int = 0
 
     @property
     def rows(self) -> int:
@@ -89,16 +107,18 @@ class Launch:
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """A (M, width) value that a kernel writes; `forms` that are read: 32 is f32, 8 is int8 or f16.
+    """A (M, width) value that a kernel writes; `forms` that are read: 32 is f32, 8 the pass's own, 16 f16.
 
     `rows` is the most that M can be, None for a step's most. The result of a norm has its `eps` and lacks
     its factor 1 / sqrt(mean(x^2) + eps) until the product made from it, whose `source` it is, is read.
-    `weight_bytes` are those of the products that read it.
+    `weight_bytes` are those of the products that read it. `short_rows` is the most rows of a short step. An
+    embedding is multiplied by `scale`.
     """
 
     width: int
     forms: set[int] = field(default_factory=set)
     rows: int | None = None
+    short_rows: int = MOST_ROWS
     launches: tuple[Launch, ...] = ()
     eps: float | None = None
     source: Buffer | None = None
@@ -107,6 +127,7 @@ class Buffer:
     address: int = 0
     first: int = 0
     last: int = 0
+    scale: float = 1.0
 
     def at(self, name: str) -> int:
         """The address of one of its pieces."""
@@ -127,13 +148,30 @@ class Node:
     layer: int | None = None
 
 
+@dataclass(eq=False, slots=True)
+class Tape:
+    """A recording: its nodes and buffers, graphs by their rows, what a step brings and what is kept of it.
+
+    `kept` are rows (M, len(capture) * n_embd) after the layers `capture`.
+    """
+
+    capture: tuple[int, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+    graphs: dict[int, Any] = field(default_factory=dict)
+    given: list[Buffer] = field(default_factory=list)
+    head: Node | None = None
+    kept: int = 0
+
+
 def activation_of(buffer: Buffer, p: Pass) -> Activation:
     """A buffer as the kernel that writes it takes it."""
-    form = p.form if INT8 in buffer.forms else 0
+    int8 = INT8 in buffer.forms and p.form == INT8
+    f16 = F16 in buffer.forms or (INT8 in buffer.forms and p.form == F16)
     return Activation(
         buffer.at("32") if 32 in buffer.forms else None,
-        buffer.at(str(INT8)) if form == INT8 else None,
-        buffer.at(str(F16)) if form == F16 else None,
+        buffer.at(str(INT8)) if int8 else None,
+        buffer.at(str(F16)) if f16 else None,
         buffer.width,
         p.groups,
         buffer.weight_bytes >= MANY_BYTES,
@@ -152,10 +190,11 @@ def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
     for i, launch in enumerate(buffer.launches):
         part = product.part[i]
         part.row_end = launch.start + launch.rows
+        part.parts = launch.factors or None
         type_id = launch.weights[0].type_id
-        if type_id not in variants.PACKED:
+        if launch.factors or not variants.chunk(type_id):
             continue
-        build = variants.matmul(type_id, p.form, p.groups, arch)
+        build = variants.matmul(type_id, p.form_of(type_id), p.groups, arch)
         part.parts = buffer.at(f"parts{i}")
         part.superblocks = launch.weights[0].superblocks
         part.column_tiles, _, part.units = split(build, launch.weights, p, processors)
@@ -166,18 +205,17 @@ def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
 def split(
     build: variants.Matmul, weights: tuple[Weight, ...], p: Pass, processors: int
 ) -> tuple[int, int, int]:
-    """How a product is cut: batch tiles, units, units a block. The last is the same for all int8 passes."""
+    """How a product is cut: batch tiles, units, units a block. The last is the same for all short steps."""
     superblocks = weights[0].superblocks
-    batch_tiles = -(-p.groups // build.groups) if p.form == F16 else 1
-    tiles = -(-sum(w.tiles for w in weights) // build.tiles) * batch_tiles
+    batch_tiles = -(-p.groups // build.groups)
+    tiles = -(-sum(w.tiles for w in weights) // build.tiles)
     slots = processors * build.blocks
-    if p.form == F16 and tiles >= 8 * slots:
-        return batch_tiles, tiles * superblocks, superblocks
-    return (
-        batch_tiles,
-        tiles * superblocks,
-        max(min(2, superblocks), -(-tiles * superblocks // slots)),
-    )
+    if not p.short:
+        tiles *= batch_tiles
+        if tiles >= 8 * slots:
+            return batch_tiles, tiles * superblocks, superblocks
+    per_block = max(min(2, superblocks), -(-tiles * superblocks // slots))
+    return batch_tiles, tiles * superblocks * (batch_tiles if p.short else 1), per_block
 
 
 def sizes(buffer: Buffer, rows: int, arch: int, processors: int) -> dict[str, int]:
@@ -187,19 +225,23 @@ def sizes(buffer: Buffer, rows: int, arch: int, processors: int) -> dict[str, in
         pieces = {"y": rows * buffer.width * 4}
         for i, launch in enumerate(buffer.launches):
             type_id = launch.weights[0].type_id
-            if type_id in variants.PACKED:
-                builds = [variants.matmul(type_id, INT8, n, arch) for n in (1, 2, 4)]
+            if variants.chunk(type_id):
+                forms = (F16,) if type_id == variants.F16_TILES else (INT8, F16)
+                builds = [variants.matmul(type_id, f, n, arch) for f in forms for n in (1, 2, 4)]
                 builds.append(variants.matmul(type_id, F16, 8, arch))
-                pieces[f"parts{i}"] = 8 * processors * max(b.part_floats * b.blocks for b in builds)
+                # On the smallest cards a short step may have two batch tiles of two groups.
+                most = max(b.part_floats * b.blocks for b in builds)
+                pieces[f"parts{i}"] = 8 * processors * most * (2 if arch == 75 else 1)
+                pieces["factors"] = 4 * rows
     else:
         room = {
             32: rows * buffer.width * 4,
-            INT8: superblocks * groups_of(MOST_ROWS, INT8) * variants.BLOCK_BYTES[INT8],
-            F16: superblocks * groups_of(rows, F16) * variants.BLOCK_BYTES[F16],
+            INT8: superblocks * variants.groups_for(buffer.short_rows) * variants.BLOCK_BYTES[INT8],
+            F16: superblocks * variants.groups_for(max(64, rows)) * variants.BLOCK_BYTES[F16],
         }
         norm = {} if buffer.eps is None else {"squares": rows * superblocks * 4}
-        forms = buffer.forms | ({F16} if INT8 in buffer.forms else set())
-        pieces = norm | {str(f): room[f] for f in sorted(forms)}
+        kept = buffer.forms | ({F16} if INT8 in buffer.forms else set())
+        pieces = norm | {str(f): room[f] for f in sorted(kept)}
     return {name: -(-size // 256) * 256 for name, size in pieces.items()}
 
 

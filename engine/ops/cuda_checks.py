@@ -15,6 +15,7 @@ from engine.errors import DeviceFault, EngineError
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Ops, Rope, Shape, StepInput
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_device import stored_as
 from engine.ops.numpy_ops import NumpyOps
 from engine.ops.two_level import two_level
 from engine.quants import TYPES, dequantize
@@ -75,7 +76,7 @@ def trials(make: Make) -> list[Trial]:
         found.append(Trial(name, name, partial(_attention, make, rng, dim, name)))
     for type_id in (*variants.FLOATS, *variants.PACKED):
         name = TYPES[type_id].name
-        kernel = "packed" if type_id in variants.PACKED else f"{name} numbers"
+        kernel = "packed" if _packed(type_id) else f"{name} numbers"
         found.append(Trial(name, kernel, partial(_format, make, rng, type_id), type_id))
     return found
 
@@ -124,7 +125,7 @@ def _format(make: Make, rng: np.random.Generator, type_id: int) -> list[Check]:
     """Embedding of a format, and products in both forms, a batch's rows beside single ones."""
     table = _blocks(rng, type_id, _ROWS, _WIDTH)
     name = TYPES[type_id].name
-    packed = type_id in variants.PACKED
+    packed = _packed(type_id)
 
     def record(ops: Ops) -> None:
         ops.head(ops.embed(ops.upload(table)), ops.upload(_identity(_WIDTH)))
@@ -132,7 +133,7 @@ def _format(make: Make, rng: np.random.Generator, type_id: int) -> list[Check]:
     rest = "packed" if packed else f"{name} numbers"
     found = [_beside_numpy(make, f"{name} embedding", rest, record, _WIDTH, _FLOAT, rng)]
     found += _products(make, rng, type_id, Precision.FAST)
-    if packed:
+    if type_id in variants.PACKED:
         found += _products(make, rng, type_id, Precision.EXACT)
     return [Check(c.name, c.error, c.tolerance, c.kernel, type_id, c.problem) for c in found]
 
@@ -141,7 +142,7 @@ def _products(
     make: Make, rng: np.random.Generator, type_id: int, precision: Precision
 ) -> list[Check]:
     """silu(x G) * (x U) of normed random x: short batches, the same rows in any batch, a long one."""
-    packed, name = type_id in variants.PACKED, TYPES[type_id].name
+    packed, name = _packed(type_id), TYPES[type_id].name
     gate, up = (_blocks(rng, type_id, _OUT, _WIDTH) for _ in range(2))
     x = rng.standard_normal((_ROWS, _WIDTH)).astype(np.float32)
     x[:, rng.integers(0, _WIDTH, 3)] *= 20
@@ -159,7 +160,7 @@ def _products(
         h = ops.swiglu(ops.linear(h, ops.upload(gate), ops.upload(up)))
         ops.head(h, ops.upload(_identity(_OUT)))
 
-    int8 = packed and precision is Precision.FAST
+    int8 = type_id in variants.PACKED and precision is Precision.FAST
     kernel = "int8" if int8 else "packed" if packed else f"{name} numbers"
     title = f"{name}, int8" if int8 else f"{name}, f16" if packed else name
     short, long, differ = np.inf, np.inf, np.inf
@@ -227,7 +228,7 @@ def _recorded(
 ) -> Iterator[CudaOps]:
     ops = make(precision)
     try:
-        _record(ops, record, width, shape)  # type: ignore[arg-type]
+        _record(ops, record, width, shape)
         yield ops
     finally:
         ops.close()
@@ -237,6 +238,11 @@ def _record(ops: Ops, record: Callable[[Ops], None], width: int, shape: Shape | 
     ops.allocate(shape or Shape(1, _WIDTH, width, 4, 1, 64), _LIMITS)
     with ops.recording():
         record(ops)
+
+
+def _packed(type_id: int) -> bool:
+    """Whether matrices of a format lie in chunks on a card."""
+    return variants.chunk(stored_as(type_id)) > 0
 
 
 def _step(tokens: NDArray[np.int64], start: int) -> StepInput:

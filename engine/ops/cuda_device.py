@@ -47,7 +47,7 @@ class Weight:
     @property
     def packed(self) -> bool:
         """Whether it is in chunks of 16 rows x 256 columns."""
-        return self.type_id in variants.PACKED
+        return bool(variants.chunk(self.type_id))
 
     @property
     def superblocks(self) -> int:
@@ -60,20 +60,28 @@ class Weight:
         return -(-self.rows // TILE)
 
 
-def stored_as(type_id: int) -> int:
+def stored_as(type_id: int, arch: int = 80) -> int:
     """The format of a matrix on the card: its own, or F16 where there is no packed layout for it."""
-    return type_id if type_id in variants.PACKED or type_id in variants.FLOATS else 1
+    if type_id in variants.PACKED or type_id in (0, variants.F16_TILES):
+        return type_id
+    if variants.has_tiles(arch):
+        return variants.F16_TILES
+    return type_id if type_id in variants.FLOATS else 1
+
+
+def is_small(shape: tuple[int, ...]) -> bool:
+    """Vectors and the taps of convolutions, which are kept as float32."""
+    return len(shape) == 1 or shape[-1] <= 8
 
 
 def bytes_on_card(shape: tuple[int, ...], type_id: int) -> int:
     """What a tensor takes there; for a packed matrix rows and columns are rounded up to whole chunks."""
-    if len(shape) == 1:
-        return 4 * shape[0]
+    if is_small(shape):
+        return 4 * math.prod(shape)
     rows, columns = math.prod(shape[:-1]), shape[-1]
-    type_id = stored_as(type_id)
-    if type_id in variants.PACKED:
-        return -(-rows // TILE) * -(-columns // SUPERBLOCK) * variants.PACKED[type_id]
-    return rows * columns * variants.FLOATS[type_id]
+    if size := variants.chunk(stored_as(type_id)):
+        return -(-rows // TILE) * -(-columns // SUPERBLOCK) * size
+    return rows * columns * variants.FLOATS[stored_as(type_id)]
 
 
 def gib(n: float) -> str:
@@ -196,6 +204,12 @@ class Card:
         self._memory.append(address)
         return address
 
+    def free(self, addresses: Iterable[int]) -> None:
+        """Give memory back that is not used any more."""
+        for address in addresses:
+            self.runtime.free(address)
+            self._memory.remove(address)
+
     def pinned(self, size: int) -> tuple[NDArray[np.uint8], Any]:
         """Host memory that the card reads and writes directly, and its owner."""
         owner = self._cuda.alloc_pinned_memory(size)
@@ -261,28 +275,33 @@ class Card:
     def upload(self, tensor: Tensor, held: int) -> Weight:
         """A tensor on the card; `held` bytes of the model are there already."""
         self.use()
-        if len(tensor.shape) == 1:
+        *heights, columns = tensor.shape
+        rows = math.prod(heights)
+        if is_small(tensor.shape):
             values = tensor.dequantize().astype(np.float32)
-            return Weight(self.put(values), 1, values.size, 0, values.nbytes)
-        rows, columns = tensor.shape
+            return Weight(self.put(values), rows, columns, 0, values.nbytes)
         if columns % 8:
             raise UnsupportedModel(
                 f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
-        type_id, data = stored_as(tensor.type.id), tensor.data
-        type_id = 1 if type_id in self.unpacked else type_id
-        if type_id != tensor.type.id:
-            data = tensor.dequantize().astype(np.float16).view(np.uint8)
-        self.build(variants.of_type(type_id, self.arch))
+        source, data = tensor.type.id, tensor.data
+        type_id = stored_as(source, self.arch)
+        type_id = 1 if not {type_id, source}.isdisjoint(self.unpacked) else type_id
+        if source != type_id and (type_id != variants.F16_TILES or source not in variants.FLOATS):
+            source, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
+        of_it = variants.of_experts if len(heights) == 2 else variants.of_type
+        if variants.chunk(type_id) or len(heights) == 1:
+            self.build(of_it(type_id, self.arch))
         weight = Weight(0, rows, columns, type_id, 0)
         packed = weight.packed
-        size = bytes_on_card(tensor.shape, type_id)
+        size = bytes_on_card(tensor.shape, type_id) if packed else data.nbytes
         address = self.allocate(size, {"weights so far": held, tensor.name: size})
         rows_of_data = data.reshape(rows, -1)
         with told():
-            (self._upload_packed if packed else self._upload_plain)(
-                rows_of_data, columns, type_id, address
-            )
+            if packed:
+                self._upload_packed(rows_of_data, columns, type_id, source, address)
+            else:
+                self._upload_plain(rows_of_data, address)
         return replace(weight, address=address, size=size)
 
     def _pieces(
@@ -303,23 +322,21 @@ class Card:
             yield first, piece, there
             event.record(self.stream)
 
-    def _upload_plain(
-        self, data: NDArray[np.uint8], columns: int, type_id: int, address: int
-    ) -> None:
+    def _upload_plain(self, data: NDArray[np.uint8], address: int) -> None:
         size = data.shape[1]
         for first, piece, there in self._pieces(data, max(1, STAGING // size)):
             self.copy(address + first * size, there, piece.nbytes)
         self.stream.synchronize()
 
     def _upload_packed(
-        self, data: NDArray[np.uint8], columns: int, type_id: int, address: int
+        self, data: NDArray[np.uint8], columns: int, type_id: int, source: int, address: int
     ) -> None:
         size, superblocks = data.shape[1], -(-columns // SUPERBLOCK)
         step = STAGING // size // TILE * TILE
         if not step:
             raise UnsupportedModel(f"Rows of {size:,} bytes; expected at most {STAGING // TILE:,}.")
-        repack = self.kernel(Variant("repack.cu", (("TYPE", type_id),)), "repack")
-        chunk = variants.PACKED[type_id]
+        repack = self.kernel(variants.repack(type_id, source), "repack")
+        chunk = variants.chunk(type_id)
         for first, piece, there in self._pieces(data, step):
             args = (
                 ctypes.c_void_p(there),

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.ops.base import Limits, StepInput
-from engine.ops.cuda_buffers import MOST_ROWS, Pass
+from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
 
-TOKENS, POSITIONS, SEQUENCE, WANTED, TILES = range(5)
+TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
+_WIDTH = 12
+"""int32 numbers of a row: eight, and four of attention's tiles."""
+
+
+class Rows(ctypes.Structure):
+    """`Rows` of kernels/include/pages.cuh."""
+
+    _fields_ = (
+        ("positions", Pointer), ("sequence", Pointer), ("places", Pointer), ("limits", Pointer),
+        ("masks", Pointer), ("spans", Pointer), ("page_table", Pointer), ("pages_per_sequence", Int),
+    )  # fmt: skip
 
 
 class StepVariables:
-    """int32 arrays: tokens, positions, sequence, wanted rows, attention's tiles (4 numbers each), page table.
+    """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
+    place that they see, whom they see of the step, the row before them, attention's tiles), of a sequence
+    each (first row, rows, 2 slot + tried, place of the first row), and the page table.
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them.
-    `tile_rows` is how many batch rows a tile of attention takes.
+    `tile_rows` is how many batch rows a tile of attention takes in short and in long steps.
     """
 
-    def __init__(self, card: Card, address: int, rows: int, limits: Limits, tile_rows: int) -> None:
+    def __init__(
+        self, card: Card, address: int, rows: int, limits: Limits, tile_rows: tuple[int, int]
+    ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
-        self._pages = limits.pages_per_sequence
-        self._table = 8 * MOST_ROWS
+        self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
+        self._spans = _WIDTH * MOST_ROWS
+        self._table = self._spans + 4 * limits.sequences
         self._large = self._table + self._table_size(limits)
         pinned, self._owner = card.pinned(self.size(rows, limits))
         self._host = pinned.view(np.int32)
@@ -29,7 +48,8 @@ class StepVariables:
     @staticmethod
     def size(rows: int, limits: Limits) -> int:
         """Bytes on the card."""
-        return 4 * (8 * MOST_ROWS + StepVariables._table_size(limits) + 8 * rows)
+        table = StepVariables._table_size(limits)
+        return 4 * (_WIDTH * (MOST_ROWS + rows) + 4 * limits.sequences + table)
 
     @staticmethod
     def _table_size(limits: Limits) -> int:
@@ -41,11 +61,21 @@ class StepVariables:
         """Address of the page table (sequences, pages)."""
         return self._address + 4 * self._table
 
+    @property
+    def spans(self) -> int:
+        """Address of what is known of each sequence."""
+        return self._address + 4 * self._spans
+
     def at(self, array: int, p: Pass, offset: int = 0) -> int:
         """Address of an array in a pass."""
-        if p.rows <= MOST_ROWS:
+        if p.short:
             return self._address + 4 * (array * MOST_ROWS + offset)
         return self._address + 4 * (self._large + array * self._rows + offset)
+
+    def rows(self, p: Pass) -> Rows:
+        """What kernels of attention read."""
+        arrays = (POSITIONS, SEQUENCE, PLACES, LAST, MASKS)
+        return Rows(*(self.at(a, p) for a in arrays), self.spans, self.page_table, self._pages)
 
     def send(self, step: StepInput, rows: int) -> int:
         """Copy a step's variables, padded to `rows` rows; returns the number of tiles.
@@ -54,7 +84,7 @@ class StepVariables:
         """
         small = rows <= MOST_ROWS
         start, stride = (0, MOST_ROWS) if small else (self._large, self._rows)
-        arrays = self._host[start : start + 8 * stride].reshape(8, stride)
+        arrays = self._host[start : start + _WIDTH * stride].reshape(_WIDTH, stride)
         m, wanted = len(step.tokens), len(step.logit_rows)
         arrays[TOKENS, :m], arrays[POSITIONS, :m], arrays[SEQUENCE, :m] = (
             step.tokens, step.positions, step.sequence
@@ -62,8 +92,11 @@ class StepVariables:
         arrays[WANTED, :wanted] = step.logit_rows
         arrays[WANTED, wanted:rows] = 0
         if m < rows:
-            arrays[TOKENS, m:rows], arrays[POSITIONS, m:rows], arrays[SEQUENCE, m:rows] = 0, -1, 0
-        tiles = self._tiles(step)
+            arrays[:TILES, m:rows] = 0
+            arrays[[POSITIONS, LAST, BEFORE], m:rows] = -1
+        spans = self._host[self._spans : self._table].reshape(-1, 4)
+        spans[:] = 0
+        tiles = self._place(step, arrays, spans, self._tile_rows[not small])
         flat = arrays[TILES:].reshape(-1)
         flat[: 4 * len(tiles)] = [n for tile in tiles for n in tile]
         flat[4 * len(tiles) : 4 * rows] = 0
@@ -71,21 +104,51 @@ class StepVariables:
         table = self._host[self._table : self._table + n * self._pages].reshape(n, self._pages)
         table[:, :width] = step.page_table
         base, host = self._address, self._host.ctypes.data
-        first = 0 if small else self._table
+        first = 0 if small else self._spans
         self._card.copy(base + 4 * first, host + 4 * first, 4 * (self._table + table.size - first))
         if not small:
-            self._card.copy(base + 4 * self._large, host + 4 * self._large, 4 * 8 * self._rows)
+            self._card.copy(base + 4 * self._large, host + 4 * self._large, 4 * _WIDTH * self._rows)
         return len(tiles)
 
-    def _tiles(self, step: StepInput) -> list[tuple[int, int, int, int]]:
-        """(first row, rows, tokens that the last one sees, sequence) of neighbours in one sequence."""
+    def _place(
+        self,
+        step: StepInput,
+        arrays: NDArray[np.int32],
+        spans: NDArray[np.int32],
+        tile_rows: int,
+    ) -> list[tuple[int, int, int, int]]:
+        """Fill in what rows see, and the spans; returns attention's tiles.
+
+        A tile is (first row, rows, places that the last one sees, sequence).
+        """
+        m = len(step.tokens)
+        edges = np.flatnonzero(np.diff(step.sequence)) + 1
         tiles = []
-        positions, sequence = step.positions.tolist(), step.sequence.tolist()
-        row, m = 0, len(positions)
-        while row < m:
-            end = row + 1
-            while end < m and end < row + self._tile_rows and sequence[end] == sequence[row]:
-                end += 1
-            tiles.append((row, end - row, max(positions[row:end]) + 1, sequence[row]))
-            row = end
+        for begin, end in zip([0, *edges.tolist()], [*edges.tolist(), m], strict=True):
+            if begin == end:
+                continue
+            n, number, first = end - begin, int(step.sequence[begin]), int(step.positions[begin])
+            arrays[PLACES, begin:end] = arrays[LAST, begin:end] = first + np.arange(n)
+            arrays[BEFORE, begin:end] = np.arange(begin - 1, end - 1)
+            arrays[BEFORE, begin] = -1
+            arrays[MASKS, begin:end] = -1
+            if len(step.parents):
+                self._grow(step.parents[begin:end].tolist(), arrays, begin, end)
+            slot = int(step.slots[number]) if len(step.slots) else 0
+            tried = bool(step.tried[number]) if len(step.tried) else False
+            spans[number] = begin, n, 2 * slot + tried, first
+            for row in range(begin, end, tile_rows):
+                last = min(row + tile_rows, end)
+                tiles.append((row, last - row, first + last - begin, number))
         return tiles
+
+    @staticmethod
+    def _grow(parents: list[int], arrays: NDArray[np.int32], begin: int, end: int) -> None:
+        """A tree's rows see their ancestors in the step and themselves; a chain is left as it is."""
+        if parents == [-1, *range(begin, end - 1)]:
+            return
+        masks: list[int] = []
+        for i, parent in enumerate(parents):
+            masks.append((masks[parent - begin] if parent >= begin else 0) | 1 << i)
+        arrays[MASKS, begin:end] = np.array(masks, np.uint32).view(np.int32)
+        arrays[BEFORE, begin:end] = parents

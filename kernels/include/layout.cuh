@@ -6,20 +6,23 @@
 // holds row g + 8 (r & 1), columns 4t..4t+3 + 16 (r >> 1) of a slab of 32, 16 bytes a lane.
 //   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab.
 //   HIGH:  Q5_*: 512 bytes, bit j of a byte belongs to slab j. Q6_K: twice 512 bytes, bits 2s, 2s+1 to slab 4i+s.
+//   F16_TILES (F16 and BF16): only QUANT, twice 512 bytes a slab: halves of 16 columns as the A operand of mma.m16n8k16 with
+//   columns in the order 4t, 4t+2 | 4t+1, 4t+3: word 2j + i holds row g + 8i, columns 4t+j and 4t+j+2.
 //   HEAD:  Q4_K, Q5_K: the blocks' first 16 bytes (d, dmin, scales), row by row. Q6_K: 16 scales a row, then 16 d.
 //          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row.
 #pragma once
 #include "ptx.cuh"
 
-enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14, BF16 = 30 };
+enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14, BF16 = 30,
+       F16_TILES = 1001 };
 
 #if TYPE != 0 && TYPE != 1 && TYPE != 30
 constexpr bool K_QUANT = TYPE == Q4_K || TYPE == Q5_K;
 constexpr bool FIVE_BITS = TYPE == Q5_0 || TYPE == Q5_1 || TYPE == Q5_K;
 constexpr bool HAS_OFFSETS = TYPE == Q4_1 || TYPE == Q5_1;
-constexpr int HEAD = TYPE == Q6_K ? 288 : HAS_OFFSETS ? 512 : 256;
+constexpr int HEAD = TYPE == F16_TILES ? 0 : TYPE == Q6_K ? 288 : HAS_OFFSETS ? 512 : 256;
 constexpr int HIGH = TYPE == Q6_K ? 1024 : FIVE_BITS ? 512 : 0;
-constexpr int QUANT = TYPE == Q8_0 ? 4096 : 2048;
+constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : 2048;
 constexpr int CHUNK = HEAD + HIGH + QUANT;
 
 // Codes are stored unsigned; a weight is scale * (code - ZERO) (+ or - an offset). Q8_0's are signed bytes.
@@ -48,6 +51,10 @@ DEVICE int code_at(const u8* chunk, int row, int column) {
 // One weight of a chunk, as exact as float32 allows.
 DEVICE float weight_at(const u8* chunk, int row, int column) {
   const int slab = column >> 5;
+  if (TYPE == F16_TILES) {
+    const int k = column & 31, lane = 4 * (row & 7) + ((k & 15) >> 2);
+    return f16_to_f32(((const u16*)chunk)[((2 * slab + (k >> 4)) * 32 + lane) * 8 + 2 * ((row >> 3) + 2 * (k & 1)) + ((k & 3) >> 1)]);
+  }
   const float code = (float)code_at(chunk, row, column);
   if (K_QUANT) {
     const uint4 head = ((const uint4*)chunk)[row];

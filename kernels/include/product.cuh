@@ -5,7 +5,8 @@
 #pragma once
 #include "ptx.cuh"
 
-// Rows [.., row_end) of a product: one launch. `units` is 0 where all lies in `y`.
+// Rows [.., row_end) of a product: one launch. `units` is 0 where all lies in `y`; `parts` then are factors that the rows m
+// still lack, null for none.
 struct Part {
   const float* parts;
   int row_end, superblocks, units, tiles, columns, column_tiles;
@@ -16,7 +17,7 @@ struct Part {
 struct Product {
   const float* y;
   int width, count;
-  Part part[3];
+  Part part[4];
   const float* squares;
   int n_squares;
   float columns, eps;
@@ -27,15 +28,20 @@ struct Product {
 struct Addends {
   const float *first, *others;
   int step, count;
+  const float* factor;  // of a row m, null for 1
 };
 
 DEVICE Addends addends_of(const Product& p, int m, int row) {
   // Written out: an index into a kernel parameter would copy it to local memory.
   const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
-  const Part part = third ? p.part[2] : second ? p.part[1] : p.part[0];
-  const Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1};
-  if (part.units == 0) return whole;
-  row -= third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
+  const bool fourth = p.count > 3 && row >= p.part[2].row_end;
+  const Part part = fourth ? p.part[3] : third ? p.part[2] : second ? p.part[1] : p.part[0];
+  Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr};
+  if (part.units == 0) {
+    if (part.parts) whole.factor = part.parts + m;
+    return whole;
+  }
+  row -= fourth ? p.part[2].row_end : third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
   const int tile = row >> 4, group = tile / part.tiles, column_tile = m / part.columns;
   const int unit = (group * part.column_tiles + column_tile) * part.superblocks;
   const int first = unit / part.units, last = (unit + part.superblocks - 1) / part.units;
@@ -44,7 +50,7 @@ DEVICE Addends addends_of(const Product& p, int m, int row) {
   const int rows = 16 * part.tiles, slot = rows * part.columns;
   const int at = (m - column_tile * part.columns) * rows + row - group * rows;
   const float* begin = part.parts + (size_t)(2 * first) * slot + at;
-  return {begin + slot, begin, 2 * slot, last - first + 1};
+  return {begin + slot, begin, 2 * slot, last - first + 1, nullptr};
 }
 
 // v = elements 0 .. N - 1 from the place that `a` was found for, which is a multiple of 4.
@@ -61,6 +67,11 @@ DEVICE void add_up(const Addends& a, float (&v)[N]) {
       sum[j].x += part.x, sum[j].y += part.y, sum[j].z += part.z, sum[j].w += part.w;
     }
   }
+  if (a.factor) {
+    const float factor = __ldcg(a.factor);
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) sum[j].x *= factor, sum[j].y *= factor, sum[j].z *= factor, sum[j].w *= factor;
+  }
 #pragma unroll
   for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
 }
@@ -72,7 +83,7 @@ DEVICE bool add_up_together(const Addends& a, float (&v)[N]) {
   __shared__ float4 others[3][N / 4][32];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   const Addends mine = {warp == 0 ? a.first : a.others + (size_t)warp * a.step, a.others + (size_t)warp * a.step,
-                        a.step * warps, (a.count - warp + warps - 1) / warps};
+                        a.step * warps, (a.count - warp + warps - 1) / warps, a.factor};
   if (mine.count > 0) add_up(mine, v);
   if (warps == 1) return true;
   if (warp > 0 && mine.count > 0)
@@ -93,7 +104,7 @@ DEVICE float add_up(const Addends& a) {
   float sum = __ldcg(a.first);
 #pragma unroll 4
   for (int i = 1; i < a.count; i++) sum += __ldcg(a.others + (size_t)i * a.step);
-  return sum;
+  return a.factor ? sum * __ldcg(a.factor) : sum;
 }
 
 // The factor of row m that the norm left out, in two steps, so that other loads can go out between them: each lane of a

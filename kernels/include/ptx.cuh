@@ -41,6 +41,12 @@ DEVICE u32 half2_sub(u32 a, u32 b) {
   return d;
 }
 
+DEVICE u32 half2_mul(u32 a, u32 b) {
+  u32 d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
 DEVICE u32 half2_fma(u32 a, u32 b, u32 c) {
   u32 d;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));

@@ -3,16 +3,14 @@
     python -m tests.gpu.measure MODEL.gguf [--contexts 128,4096] [--prompts 512,2048] [--profile]
 
 Medians of repeated steps; "of read" is the bytes of the weights over the time, as a share of what a kernel
-that only reads gets from one large buffer in the same process. --profile needs torch.
+that only reads gets from one large buffer in the same process.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from engine.gguf import open_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, StepInput
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_probe import profile as kernel_times
 from engine.weights import load_weights
 
 READ = r"""
@@ -64,7 +63,12 @@ class Timed:
         began = time.perf_counter()
         pages = -(-(context + 64) // 64)
         self.limits = Limits(
-            rows=chunk, sequences=1, pages=pages, page_tokens=64, pages_per_sequence=pages
+            rows=chunk,
+            sequences=1,
+            pages=pages,
+            page_tokens=64,
+            pages_per_sequence=pages,
+            slots=1,
         )
         self.ops = CudaOps("cuda:0", cache=cache)
         if plain:
@@ -85,7 +89,8 @@ class Timed:
         table = np.arange(self.limits.pages_per_sequence, dtype=np.int32)[None]
         index = np.arange(rows, dtype=np.int32)
         wanted = index[rows - (rows if logits is None else logits) :]
-        return StepInput(tokens, start + index, np.zeros(rows, np.int32), table, wanted)
+        zeros = np.zeros(rows, np.int32)
+        return StepInput(tokens, start + index, zeros, table, wanted, zeros[:1])
 
     def time(self, start: int, rows: int, repeats: int, logits: int | None = None) -> float:
         step = self.step(start, rows, logits)
@@ -100,23 +105,11 @@ class Timed:
 
 
 def profile(timed: Timed, start: int, rows: int) -> None:
-    """Print the kernels of a step by their time."""
-    import torch
-
-    step = timed.step(start, rows, min(rows, 1))
-    timed.ops.run(step)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
-        for _ in range(5):
-            timed.ops.run(step)
-    sums: Any = defaultdict(lambda: [0.0, 0])
-    for event in trace.profiler.kineto_results.events():
-        key = event.name()
-        if (key.startswith("cu") and key != "cudaGraphLaunch") or "Buffer" in key:
-            continue
-        sums[key][0] += event.duration_ns() / 5e3
-        sums[key][1] += 1 / 5
-    for name, (us, n) in sorted(sums.items(), key=lambda item: -item[1][0]):
-        print(f"    {name:40.40s} {us:9.1f} us in {n:5.0f}, {us / max(n, 1e-9):7.2f} each")
+    """Print the kernels of a step by their time, each alone on the card."""
+    times = kernel_times(timed.ops, timed.step(start, rows, min(rows, 1)))
+    for t in times:
+        us = t.seconds * 1e6
+        print(f"    {t.name:22.22s} {us:9.1f} us in {t.launches:5d}, {us / t.launches:7.2f} each")
 
 
 def main() -> None:

@@ -124,7 +124,8 @@ def test_quantised_models_equal_numpy(
 def test_the_layer_that_breaks_is_named(make_ops: Any) -> None:
     ops = make_ops()
     build(ops, np.random.default_rng(5), MIXES[1], 64)
-    bad = ops._nodes[[node.layer for node in ops._nodes].index(0) - 1]
+    nodes = ops._tapes[0].nodes
+    bad = nodes[[node.layer for node in nodes].index(0) - 1]
     launch = bad.launch
 
     def spoil(p: Any) -> None:

@@ -36,5 +36,11 @@ static inline float bf16_to_f32(u16 h) {
   memcpy(&f, &bits, 4);
   return f;
 }
+static inline u16 f32_to_f16(float f) {
+  const _Float16 h = (_Float16)f;
+  u16 bits;
+  memcpy(&bits, &h, 2);
+  return bits;
+}
 static inline void let_next_start() {}
 static inline void wait_for_previous() {}

@@ -13,7 +13,7 @@ import pytest
 
 from engine.quants import dequantize
 from kernels.loader import SOURCES
-from kernels.variants import PACKED
+from kernels.variants import F16_TILES, PACKED, chunk
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, pack
 
@@ -45,26 +45,26 @@ extern "C" void run(const u8* table, const int* tokens, float* x, int columns, i
     for (int y = 0; y < gridDim.y; y++)
       for (int t = 0; t < 256; t++) {
         blockIdx = {m, y, 0}, threadIdx = {t, 0, 0};
-        embed(table, tokens, x, columns);
+        embed(table, tokens, x, columns, 1.0f);
       }
 }
 """
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, int], ctypes.CDLL]:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
     folder = tmp_path_factory.mktemp("host")
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     assert compiler, "A C++ compiler is needed to test the layout code."
 
-    def build(file: str, driver: str, type_id: int) -> ctypes.CDLL:
+    def build(file: str, driver: str, type_id: int, source_type: int = 0) -> ctypes.CDLL:
         layout = (SOURCES / "include" / "layout.cuh").read_text(encoding="utf-8")
         kernel = (SOURCES / file).read_text(encoding="utf-8")
         text = f'#include "{HERE / "host.h"}"\n' + layout.replace('#include "ptx.cuh"', "") + kernel
         text = text.replace("#pragma once", "").replace('#include "layout.cuh"', "") + driver
-        source = folder / f"{file}-{type_id}.cpp"
+        source = folder / f"{file}-{type_id}-{source_type}.cpp"
         source.write_text(text, encoding="utf-8")
-        library = folder / f"{file}-{type_id}.so"
+        library = folder / f"{file}-{type_id}-{source_type}.so"
         flags = [
             "-std=c++17",
             "-O1",
@@ -73,6 +73,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, in
             "-ffp-contract=off",
             "-w",
             f"-DTYPE={type_id}",
+            f"-DFROM={source_type}",
         ]
         subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True, timeout=60)
         return ctypes.CDLL(str(library))
@@ -81,9 +82,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, in
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_repack_and_reader_equal_numpy(
-    compiled: Callable[[str, str, int], ctypes.CDLL], name: str
-) -> None:
+def test_repack_and_reader_equal_numpy(compiled: Callable[..., ctypes.CDLL], name: str) -> None:
     rng = np.random.default_rng()
     for rows, columns in (
         (16, 256),
@@ -109,9 +108,7 @@ def test_repack_and_reader_equal_numpy(
 
 
 @pytest.mark.parametrize("name", (*FORMATS, "F32", "F16", "BF16"))
-def test_embedding_equals_numpy(
-    compiled: Callable[[str, str, int], ctypes.CDLL], name: str
-) -> None:
+def test_embedding_equals_numpy(compiled: Callable[..., ctypes.CDLL], name: str) -> None:
     rng = np.random.default_rng()
     tensor = random_tensor(rng, name, 37, 512)
     table = pack(tensor.data, name, 512) if name in FORMATS else np.ascontiguousarray(tensor.data)
@@ -120,3 +117,36 @@ def test_embedding_equals_numpy(
     pointers = (ctypes.c_void_p(a.ctypes.data) for a in (table, tokens, x))
     compiled("embed.cu", EMBED, tensor.type.id).run(*pointers, 512, 9)
     np.testing.assert_array_equal(x, tensor.dequantize().reshape(37, 512)[tokens])
+
+
+@pytest.mark.parametrize("name", ("F16", "BF16"))
+def test_numbers_in_chunks_stay_the_same_and_lie_as_operands(
+    compiled: Callable[..., ctypes.CDLL], name: str
+) -> None:
+    rng = np.random.default_rng()
+    rows, columns = 37, 328
+    tensor = random_tensor(rng, name, rows, columns)
+    values = tensor.dequantize().reshape(rows, columns)
+    tiles, superblocks = 3, 2
+    packed = np.full((tiles, superblocks, chunk(F16_TILES)), 0xAA, np.uint8)
+    library = compiled("repack.cu", DRIVER, F16_TILES, tensor.type.id)
+    data = np.ascontiguousarray(tensor.data)
+    pointers = (ctypes.c_void_p(a.ctypes.data) for a in (data, packed))
+    row_bytes = ctypes.c_longlong(2 * columns)
+    library.run(*pointers, rows, columns, row_bytes, superblocks, tiles)
+    out = np.empty((rows, superblocks * 256), np.float32)
+    pointers = (ctypes.c_void_p(a.ctypes.data) for a in (packed, out))
+    library.weights(*pointers, superblocks, rows)
+    np.testing.assert_array_equal(out[:, :columns], values.astype(np.float16).astype(np.float32))
+    assert not out[:, columns:].any()
+    # A of mma.m16n8k16 (PTX ISA): word i of lane 4g + t holds row g + 8 (i & 1), k = 2t, 2t + 1 + 8 (i >> 1).
+    # The F16 activations have column 4t + j + 2h as k = 2t + h + 8j, so the weights must, too.
+    lanes = packed.view(np.float16).reshape(tiles, superblocks, 8, 2, 32, 4, 2)
+    for lane in range(32):
+        g, t = divmod(lane, 4)
+        for word in range(4):
+            for h in range(2):
+                row, column = g + 8 * (word & 1), 4 * t + (word >> 1) + 2 * h
+                assert lanes[0, 0, 3, 1, lane, word, h] == np.float16(
+                    out[row, 32 * 3 + 16 + column]
+                )

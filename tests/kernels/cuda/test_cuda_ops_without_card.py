@@ -319,7 +319,7 @@ def test_a_kernel_that_is_wrong_on_the_card_is_not_used(notes: Notes) -> None:
     ops = CudaOps(distrust=distrust)
     record(ops, formats)
     ops.run(step(1, 1))
-    assert any(name == "matmul_float" for name, *_ in notes.launches)
+    assert any(name.startswith("matmul_float") for name, *_ in notes.launches)
     told = " ".join(ops.notes())
     assert "Q4_K with 8-bit" in told and "Q5_0" in told and "Q6_K" not in told
     other = CudaOps(distrust=distrust)

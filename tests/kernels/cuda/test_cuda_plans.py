@@ -18,14 +18,24 @@ from engine.ops.cuda_buffers import (
     Launch,
     Pass,
     Product,
-    groups_of,
     place,
     product_of,
     sizes,
     split,
 )
 from engine.ops.cuda_device import Weight, bytes_on_card
-from engine.ops.cuda_step import POSITIONS, SEQUENCE, TILES, TOKENS, WANTED, StepVariables
+from engine.ops.cuda_step import (
+    BEFORE,
+    LAST,
+    MASKS,
+    PLACES,
+    POSITIONS,
+    SEQUENCE,
+    TILES,
+    TOKENS,
+    WANTED,
+    StepVariables,
+)
 from kernels import variants
 from kernels.loader import SOURCES
 from kernels.variants import F16, INT8
@@ -142,7 +152,7 @@ def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
     for arch in variants.ARCHITECTURES:
         plans = {
             split(
-                variants.matmul(12, INT8, groups_of(m, INT8), arch),
+                variants.matmul(12, INT8, variants.groups_for(m), arch),
                 weights,
                 Pass(m, INT8, 1, 1),
                 132,
@@ -155,12 +165,14 @@ def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
 def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:
     assert bytes_on_card((576,), 1) == 4 * 576
     assert bytes_on_card((33, 576), 8) == 3 * 3 * 4352
-    assert bytes_on_card((32, 64), 30) == 32 * 64 * 2
-    assert bytes_on_card((32, 64), 20) == 32 * 64 * 2  # IQ4_NL has no packed layout: f16
+    assert bytes_on_card((48, 4), 0) == 48 * 4 * 4  # the taps of a convolution
+    assert bytes_on_card((4, 32, 64), 0) == 4 * 32 * 64 * 4
+    assert bytes_on_card((32, 300), 30) == 2 * 2 * 8192
+    assert bytes_on_card((2, 32, 64), 20) == 4 * 8192  # IQ4_NL has no packed layout: f16
 
 
 def test_structures_have_the_size_of_the_kernels_ones() -> None:
-    assert ctypes.sizeof(Product) == 8 + 4 + 4 + 3 * 32 + 8 + 4 + 4 + 4 + 4
+    assert ctypes.sizeof(Product) == 8 + 4 + 4 + 4 * 32 + 8 + 4 + 4 + 4 + 4
 
 
 def test_buffers_that_live_at_once_do_not_overlap() -> None:
@@ -201,7 +213,7 @@ def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
     limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5)
     card = FakeCard()
     variables = StepVariables(
-        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, 4
+        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, (4, 16)
     )
     rng = np.random.default_rng()
     sequence = np.sort(rng.integers(0, 2, m)).astype(np.int32)
@@ -222,12 +234,42 @@ def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
     assert read(SEQUENCE, rows) == sequence.tolist() + [0] * (rows - m)
     assert read(WANTED, 1) == [m - 1]
     assert variables.at(TILES, p) % 16 == 0
+    assert read(PLACES, m) == read(LAST, m) and read(MASKS, m) == [-1] * m
+    assert read(LAST, rows)[m:] == [-1] * (rows - m)
     tiles = np.array(read(TILES, 4 * rows)).reshape(rows, 4)
     covered = []
     for first, n, seen, owner in tiles[:count]:
-        assert 1 <= n <= 4 and set(sequence[first : first + n]) == {owner}
-        assert seen == positions[first : first + n].max() + 1
+        assert 1 <= n <= (4 if m <= 32 else 16) and set(sequence[first : first + n]) == {owner}
+        assert seen == read(PLACES, m)[first + n - 1] + 1
         covered += range(first, first + n)
     assert covered == list(range(m)) and not tiles[count:].any()
     at = variables.page_table // 4
     assert card.memory[at : at + 10].reshape(2, 5)[:, :4].tolist() == table.tolist()
+
+
+def test_a_tree_sees_its_ancestors_and_a_sequence_has_its_slot() -> None:
+    limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5, slots=4)
+    card = FakeCard()
+    variables = StepVariables(
+        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, (4, 16)
+    )
+    sequence = np.array([0, 0, 2, 2, 2, 2], np.int32)
+    positions = np.array([5, 6, 70, 71, 71, 72], np.int32)
+    parents = np.array([-1, 0, -1, 2, 2, 4], np.int32)
+    index = np.arange(6, dtype=np.int32)
+    table = np.zeros((3, 4), np.int32)
+    step = StepInput(
+        index, positions, sequence, table, index[:1], np.array([3, 0, 1], np.int32), parents,
+        np.array([0, 0, 1], np.int32),
+    )  # fmt: skip
+    p = Pass(8, INT8, variables.send(step, 8), 1)
+
+    def read(array: int) -> list[int]:
+        at = variables.at(array, p) // 4
+        return card.memory[at : at + 6].tolist()
+
+    assert read(PLACES) == [5, 6, 70, 71, 72, 73] == read(LAST)
+    assert read(MASKS) == [-1, -1, 0b1, 0b11, 0b101, 0b1101]
+    assert read(BEFORE) == [-1, 0, -1, 2, 2, 4]
+    spans = card.memory[variables.spans // 4 :][:12].reshape(3, 4).tolist()
+    assert spans == [[0, 2, 6, 5], [0, 0, 0, 0], [2, 4, 3, 70]]

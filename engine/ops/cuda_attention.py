@@ -1,0 +1,163 @@
+"""Attention on a card: keys and values in pages, and the launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence as Seq
+from typing import Any
+
+from engine.ops.base import MOST_TRIED, Rope
+from engine.ops.cuda_buffers import Buffer, Float, Int, Pass, Pointer, activation_of
+from engine.ops.cuda_device import Weight
+from engine.ops.cuda_recorder import Recorder
+from engine.ops.cuda_step import TILES
+from kernels import variants
+
+PAGE = 64
+
+
+class View(ctypes.Structure):
+    """`View` of kernels/include/pages.cuh: which keys a query sees."""
+
+    _fields_ = (("window", Int), ("per_row", Int), ("causal", Int))
+
+
+class Path(ctypes.Structure):
+    """`Path` of kernels/rope.cu and delta.cu: tried rows that stand."""
+
+    _fields_ = (("count", Int), ("row", Int * MOST_TRIED))
+
+    @classmethod
+    def of(cls, rows: Seq[int]) -> Path:
+        """From row numbers."""
+        return cls(len(rows), (Int * MOST_TRIED)(*rows))
+
+
+class AttentionOps(Recorder):
+    """`Ops.attend` and `Ops.store`."""
+
+    _kv: int
+    _layer_bytes: int
+
+    def _allocate_attention(self) -> None:
+        """Pages, and room for queries and for what the blocks of a row have added up."""
+        shape, limits = self.shape, self._limits
+        self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * 2
+        self._layer_bytes = limits.pages * self._page_bytes
+        size = 2 * shape.n_kv_layers * self._layer_bytes
+        self._kv = self._allocate("kv", size)
+        self.card.runtime.memsetAsync(self._kv, 0, size, self.card.stream.ptr)
+        group = shape.n_heads // shape.n_kv_heads
+        self._flash = variants.flash(shape.head_dim, self.card.arch)
+        self._tile_heads = min(group, 16), min(group, self._flash.rows)
+        self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
+        heads, dim = shape.n_heads, shape.head_dim
+        states = heads * max(variants.MOST_SHORT * self._splits, self._rows)
+        self._queries = self._allocate("work", self._rows * heads * dim * 2)
+        self._sums = self._allocate("work", states * dim * 4)
+        self._stats = self._allocate("work", states * 8)
+        self.card.build([*variants.of_head(dim), self._flash.variant])
+
+    @property
+    def _tile_rows(self) -> tuple[int, int]:
+        """Batch rows of a tile in short and in long steps."""
+        short, long = self._tile_heads
+        return 16 // short, self._flash.rows // long
+
+    def _copy_page(self, source: int, target: int) -> None:
+        for i in range(2 * self.shape.n_kv_layers):
+            base, size = self._kv + i * self._layer_bytes, self._page_bytes
+            self.card.copy(base + target * size, base + source * size, size)
+
+    def attend(
+        self,
+        qkv: Buffer,
+        layer: int,
+        rope: Rope,
+        q_norm: Weight | None = None,
+        k_norm: Weight | None = None,
+        eps: float = 0.0,
+        gated: bool = False,
+        causal: bool = True,
+        window: int = 0,
+        window_per_row: bool = True,
+    ) -> Buffer:
+        s, view = self.shape, View(window, window_per_row, causal)
+        out = Buffer(s.n_heads * s.head_dim)
+        _, tiled = variants.of_head(s.head_dim)
+        attention = self.card.kernel(tiled, "attention")
+        flash = self.card.kernel(self._flash.variant, "flash", self._flash.shared)
+        combine = self.card.kernel(tiled, "combine")
+        keys, values = self._pages(layer)
+        queries, sums, stats = Pointer(self._queries), Pointer(self._sums), Pointer(self._stats)
+        heads, kv_heads = Int(s.n_heads), Int(s.n_kv_heads)
+        group = s.n_heads // s.n_kv_heads
+
+        def launch(p: Pass) -> None:
+            rows = self._step.rows(p)
+            self._store(qkv, layer, rope, q_norm, k_norm, eps, s.n_heads, gated, p)
+            tiles = Pointer(self._step.at(TILES, p))
+            tile_heads = self._tile_heads[not p.short]
+            args: tuple[Any, ...] = (
+                queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
+            )  # fmt: skip
+            blocks = s.n_kv_heads * -(-group // tile_heads)
+            splits = self._splits if p.short else 1
+            if p.short:
+                self._launch(attention, (splits, blocks, p.tiles), 128, args)
+            else:
+                self._launch(flash, (blocks, 1, p.tiles), 2 * self._flash.rows, args)
+            args = (
+                sums, stats, rows, view, Int(splits), Int(out.width), self._product(qkv, p), Int(gated),
+                activation_of(out, p),
+            )  # fmt: skip
+            self._launch_shared(combine, out.width, p, args)
+
+        self._add(launch, qkv, out)
+        return out
+
+    def store(
+        self, kv: Buffer, layer: int, rope: Rope, k_norm: Weight | None = None, eps: float = 0.0
+    ) -> None:
+        self._add(lambda p: self._store(kv, layer, rope, None, k_norm, eps, 0, False, p), kv)
+
+    def _pages(self, layer: int) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
+        """Keys and values of a layer with attention."""
+        at = self._kv + 2 * layer * self._layer_bytes
+        return Pointer(at), Pointer(at + self._layer_bytes)
+
+    def _store(
+        self,
+        qkv: Buffer,
+        layer: int,
+        rope: Rope,
+        q_norm: Weight | None,
+        k_norm: Weight | None,
+        eps: float,
+        n_heads: int,
+        gated: bool,
+        p: Pass,
+    ) -> None:
+        """Keys and values to their pages, and queries, if there are any, to their buffer."""
+        s = self.shape
+        kernel = self.card.kernel(next(variants.of_head(s.head_dim)), "rope_store")
+        keys, values = self._pages(layer)
+        args = (
+            self._product(qkv, p), self._step.rows(p), Int(gated),
+            Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
+            Float(eps), Pointer(self._frequencies(rope)), Int(rope.n_rot), Int(rope.interleaved),
+            Float(rope.magnitude), Int(n_heads), Int(s.n_kv_heads), Pointer(self._queries), keys, values,
+        )  # fmt: skip
+        self._launch(kernel, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
+
+    def _move_rows(self, sequence: int, rows: Seq[int], kept: int, p: Pass) -> None:
+        """Keys and values of tried `rows` to the places from `kept` on of their sequence."""
+        if list(rows) == list(range(kept, kept + len(rows))):
+            return
+        s = self.shape
+        kernel = self.card.kernel(next(variants.of_head(s.head_dim)), "move_rows")
+        args = (
+            self._step.rows(p), Int(sequence), Path.of(rows), Int(kept), Int(s.n_kv_heads),
+            Pointer(self._kv), ctypes.c_longlong(self._layer_bytes // 2),
+        )  # fmt: skip
+        self._launch(kernel, (s.n_kv_heads, s.n_kv_layers, 1), 128, args)

@@ -1,0 +1,161 @@
+"""Gated DeltaNet on a card: its states, the log of what is tried, and the launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import UnsupportedModel
+from engine.ops.base import DeltaShape
+from engine.ops.cuda_attention import Path
+from engine.ops.cuda_buffers import MOST_ROWS, Buffer, Float, Int, Pass, Pointer, activation_of
+from engine.ops.cuda_device import Weight, told
+from engine.ops.cuda_recorder import Recorder
+from engine.ops.cuda_step import BEFORE, MASKS, POSITIONS, SEQUENCE
+from kernels.variants import Variant
+
+HEAD_DIM = 128
+_CONVOLVED = 8  # rows of a block of `convolve` in long steps
+_COLUMNS = 32  # of a state, in a block of `recur`
+
+
+class Values(ctypes.Structure):
+    """`Values` of kernels/delta.cu."""
+
+    _fields_ = (
+        *((name, Pointer) for name in ("q", "k", "v", "log_g", "b", "kq", "d", "raw", "o")),
+        *((name, Int) for name in ("n_k", "n_v", "taps", "all")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the values of a layer lie: bytes of each, and the address of the first."""
+
+    address: int
+    sizes: tuple[int, ...]
+
+    def at(self) -> list[int]:
+        found, address = [], self.address
+        for size in self.sizes:
+            found.append(address)
+            address += size
+        return found
+
+
+def _sizes(d: DeltaShape, rows: int, raw: int) -> tuple[int, ...]:
+    """Bytes of q, k, v, log g, b, k q, d, raw, o of `rows` rows."""
+    keys, inner = d.n_k_heads * HEAD_DIM, d.n_v_heads * HEAD_DIM
+    floats = (
+        rows * keys, rows * keys, rows * inner, rows * d.n_v_heads, rows * d.n_v_heads,
+        rows * d.n_k_heads, rows * inner, raw * d.qkv, rows * inner,
+    )  # fmt: skip
+    return tuple(-(-4 * n // 256) * 256 for n in floats)
+
+
+class DeltaOps(Recorder):
+    """`Ops.delta`."""
+
+    _states: int
+    _tails: int
+    _logs: tuple[_Place, ...] = ()
+    _values: _Place
+
+    def _allocate_states(self) -> None:
+        """States of all layers and slots, a layer's log for short steps, and room for long ones."""
+        d, limits = self.shape.delta, self._limits
+        assert d is not None
+        if d.head_dim != HEAD_DIM or d.n_v_heads % 2:
+            raise UnsupportedModel(
+                f"Recurrent layers have {d.n_v_heads} heads of {d.head_dim}; on a card this version runs"
+                f" an even number of {HEAD_DIM}. Load the model on the processor."
+            )
+        self._state_bytes = d.n_v_heads * HEAD_DIM * HEAD_DIM * 4
+        self._tail_bytes = (d.conv_kernel - 1) * d.qkv * 4
+        self._states = self._allocate("work", d.n_layers * limits.slots * self._state_bytes)
+        self._tails = self._allocate("work", d.n_layers * limits.slots * self._tail_bytes)
+        if limits.tried:  # all that rows leave behind is kept until some of them are accepted
+            rows = max(MOST_ROWS, limits.tried)
+            sizes = _sizes(d, rows, rows)
+            log = self._allocate("work", d.n_layers * sum(sizes))
+            self._logs = tuple(_Place(log + i * sum(sizes), sizes) for i in range(d.n_layers))
+        raw = max(MOST_ROWS, limits.sequences * (d.conv_kernel - 1))
+        sizes = _sizes(d, self._rows, raw)
+        self._values = _Place(self._allocate("work", sum(sizes)), sizes)
+
+    def _values_of(self, layer: int, rows: int) -> Values:
+        """Where a layer's values of a step of `rows` rows lie."""
+        d = self.shape.delta
+        assert d is not None
+        logged = bool(self._logs) and rows <= max(MOST_ROWS, self._limits.tried)
+        place = self._logs[layer] if logged else self._values
+        keep_all = logged or rows <= MOST_ROWS
+        return Values(*place.at(), d.n_k_heads, d.n_v_heads, d.conv_kernel, keep_all)
+
+    def _commit(self, sequence: int, rows: Seq[int], n_rows: int) -> None:
+        """Move states on over tried `rows` of the last step, which had `n_rows`."""
+        d, slots = self.shape.delta, self._limits.slots
+        assert d is not None
+        kernel = self.card.kernel(Variant("delta.cu"), "commit")
+        args = (
+            Pointer(self._step.spans), Int(sequence), Path.of(rows), Pointer(self._states),
+            ctypes.c_longlong(slots * self._state_bytes // 4), Pointer(self._tails),
+            ctypes.c_longlong(slots * self._tail_bytes // 4), self._values_of(0, n_rows),
+            ctypes.c_longlong(sum(self._logs[0].sizes)),
+        )  # fmt: skip
+        self._launch(kernel, (d.n_v_heads * HEAD_DIM // _COLUMNS, d.n_layers, 1), 128, args)
+
+    def copy_state(self, source: int, target: int) -> None:
+        d, slots = self.shape.delta, self._limits.slots
+        assert d is not None
+        with told():
+            self.card.use()
+            for base, size in ((self._states, self._state_bytes), (self._tails, self._tail_bytes)):
+                for layer in range(d.n_layers):
+                    first = base + layer * slots * size
+                    self.card.copy(first + target * size, first + source * size, size)
+
+    def delta(
+        self,
+        mixed: Buffer,
+        layer: int,
+        conv1d: Weight,
+        dt_bias: Weight,
+        a: Weight,
+        norm: Weight,
+        eps: float,
+    ) -> Buffer:
+        d, slots = self.shape.delta, self._limits.slots
+        assert d is not None, "the model's shape must tell of recurrent layers"
+        out = Buffer(d.n_v_heads * HEAD_DIM)
+        convolve = self.card.kernel(Variant("delta.cu"), "convolve")
+        recur = self.card.kernel(Variant("delta.cu"), "recur")
+        gate = self.card.kernel(Variant("delta.cu"), "gate")
+        states = Pointer(self._states + layer * slots * self._state_bytes)
+        tails = Pointer(self._tails + layer * slots * self._tail_bytes)
+
+        def launch(p: Pass) -> None:
+            values = self._values_of(layer, p.rows)
+            positions, spans = Pointer(self._step.at(POSITIONS, p)), Pointer(self._step.spans)
+            product = self._product(mixed, p)
+            rows = 1 if p.short else _CONVOLVED
+            self._launch(
+                convolve, (d.n_k_heads + d.n_v_heads // 2, -(-p.rows // rows), 1), 64,
+                (product, positions, Pointer(self._step.at(SEQUENCE, p)),
+                 Pointer(self._step.at(BEFORE, p)), spans, tails, Pointer(conv1d.address),
+                 Pointer(dt_bias.address), Pointer(a.address), Float(eps), Int(p.rows), Int(rows), values),
+            )  # fmt: skip
+            blocks = d.n_v_heads * HEAD_DIM // _COLUMNS
+            before, masks = (Pointer(self._step.at(a, p)) for a in (BEFORE, MASKS))
+            args: tuple[Any, ...] = spans, before, masks, states, tails, values
+            self._launch(recur, (blocks, p.sequences, 1), 128, args)
+            args = (
+                Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions,
+                Int(out.width), Float(eps), activation_of(out, p),
+            )  # fmt: skip
+            self._launch_shared(gate, out.width, p, args)
+
+        self._add(launch, mixed, out)
+        return out
