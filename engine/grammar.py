@@ -231,14 +231,12 @@ class Without:
     """Some tokens may not come."""
 
     def __init__(self, vocab_size: int, banned: frozenset[int]) -> None:
-        self._vocab_size = vocab_size
-        self._banned = list(banned)
+        self._mask = np.zeros(vocab_size, np.float32)
+        self._mask[list(banned)] = NEVER
 
     def mask(self) -> Mask | None:
         """The tokens that may come next."""
-        mask = np.zeros(self._vocab_size, np.float32)
-        mask[self._banned] = NEVER
-        return mask
+        return self._mask
 
     def take(self, token: int, text: str) -> None:
         """Any token may follow any other."""

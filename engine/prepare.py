@@ -137,13 +137,16 @@ def _steering(
     if constraint is None and (until is None or not may_think):
         return None
     closing: list[int] = []
-    opening = None
+    opening: list[int] = []
     if marks is not None and may_think:
         hint = model.info.thinking.terminator
         text = hint if marks.close in hint else marks.close
         closing = tokenizer.encode(text, special=True, add_bos=False)
         if opened is None:
-            opening = tokenizer.marker_id(marks.open.removesuffix("thought"))
+            found = tokenizer.encode(marks.open, special=True, add_bos=False)
+            # Where it is no token of its own, its beginning could begin anything.
+            if tokenizer.marker_id(tokenizer.token_text(found[0])) is not None:
+                opening = found
     return Steering(
         tokenizer.vocab_size, tokenizer.detokenizer(shown=shown), OutputParser(opened), constraint,
         until if closing else None, closing, opening,

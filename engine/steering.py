@@ -46,12 +46,12 @@ class Steering:
         constraint: Constraint | None = None,
         think_until: int | None = None,
         closing: Sequence[int] = (),
-        opening: int | None = None,
+        opening: Sequence[int] = (),
     ) -> None:
         """`parser` tells thinking from the rest.
 
-        After `think_until` tokens a model that still thinks is made to write `closing`. `opening` is the
-        token with which an answer may begin to think, whatever the constraint says.
+        After `think_until` tokens a model that still thinks is made to write `closing`. `opening` are the
+        tokens with which an answer may begin to think, whatever the constraint says.
         """
         self.thinking_cut = False
         self._vocab_size = vocab_size
@@ -61,6 +61,7 @@ class Steering:
         self._think_until = think_until
         self._closing = closing
         self._opening = opening
+        self._entering = False
         self._forced: list[int] = []
         self._n = 0
         self._watch()
@@ -72,8 +73,8 @@ class Steering:
         if self._constraint is None or self._parser.part is Part.REASONING:
             return None
         found = self._constraint.mask()
-        if found is not None and self._opening is not None:
-            found[self._opening] = 0
+        if found is not None and self._opening:
+            found[self._opening[0]] = 0
         return found
 
     def chose(self, token: int) -> None:
@@ -85,10 +86,15 @@ class Steering:
         before = self._parser.part
         self._parser.push(text)
         after = self._parser.part
-        if self._constraint is not None and Part.REASONING not in (before, after):
+        if self._opening and token == self._opening[0]:
+            self._forced.extend(self._opening[1:])
+            self._entering = True
+        self._entering = self._entering and after is not Part.REASONING
+        thinking = self._entering or Part.REASONING in (before, after)
+        if self._constraint is not None and not thinking:
             self._constraint.take(token, text)
         if text.strip():
-            self._opening = None
+            self._opening = ()
         self._watch()
 
     def _watch(self) -> None:

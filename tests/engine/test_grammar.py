@@ -19,6 +19,7 @@ from engine.config import SamplingParams
 from engine.errors import BadRequest
 from engine.grammar import MAX_SOURCE, FromOpener, Grammars, Whole, whole_form, with_space
 from engine.output import OutputParser
+from engine.reasoning import THINK
 from engine.sampling import Sampler
 from engine.steering import Steering
 from engine.tokenizer import Tokenizer, TokenType
@@ -300,26 +301,30 @@ def test_a_lazy_grammar_begins_at_the_opener_and_lets_go_at_the_end() -> None:
 def test_a_form_begins_behind_thinking() -> None:
     g = grammars(control=False)
     tokenizer = g.tokenizer
-    for prompt, text in (("open", 'so {" it is</think>\n'), ("may", "<think>hm</think>")):
-        from engine.reasoning import THINK
-
+    for prompt, text in (
+        ("open", 'so {" it is</think>\n'),
+        ("may", "<think>hm</think>"),
+        ("may", "<|channel>thought\nhm<channel|>"),
+    ):
         follower = g.follow(whole_form(g, Format("json_object"), lead=True))
         parser = OutputParser(THINK if prompt == "open" else None)
-        opening = None if prompt == "open" else tokenizer.marker_id("<think>")
+        opening = tokenizer.encode("<think>" if "<think>" in text else "<|channel>thought")
         steering = Steering(
-            tokenizer.vocab_size, tokenizer.detokenizer(), parser, Whole(follower), opening=opening
+            tokenizer.vocab_size,
+            tokenizer.detokenizer(),
+            parser,
+            Whole(follower),
+            opening=() if prompt == "open" else opening,
         )
         ids = tokenizer.encode(text.removesuffix("\n"))
         found = steered(g, ids, steering)
-        assert set(found[1:]) == {None}
-        assert found[0] is (None if prompt == "open" else True)
+        n = 0 if prompt == "open" else len(opening)
+        assert found == [True] * n + [None] * (len(found) - n)
         assert may(steering, tokenizer.encode("{")[0])
         assert not may(steering, tokenizer.encode("x")[0])
 
 
 def test_thinking_ends_in_time() -> None:
-    from engine.reasoning import THINK
-
     g = grammars(control=False)
     tokenizer = g.tokenizer
     closing = tokenizer.encode("Enough.</think>\n")
