@@ -17,6 +17,7 @@ from engine import paths
 from engine.api.flags import add_flags
 from engine.arguments import add_settings, add_wishes
 from engine.config import EngineConfig, SamplingParams, Spec
+from engine.draft_cli import add_draft_commands
 from engine.errors import (
     BadRequest,
     EngineError,
@@ -125,9 +126,10 @@ def _run(args: argparse.Namespace, console: Console) -> int:
             console.data(version())
         else:
             # Loaded here, so that help and version need no NumPy.
-            from engine import commands
+            from engine import commands, draft_commands
 
-            getattr(commands, args.command)(args, console)
+            name = args.command.replace("-", "_")
+            getattr(commands if hasattr(commands, name) else draft_commands, name)(args, console)
         return EXIT_OK
     except BrokenPipeError:
         _drop_output()
@@ -409,6 +411,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add("key", "[--renew]", "Show the API key.", "stdout is the key.")
     command.add_argument("--renew", action="store_true", help="make a new one; the old one ends")
+    add_draft_commands(add, add_json)
     add("version", "", "Print the version.", "")
     return parser, tuple(commands.choices)
 

@@ -105,7 +105,7 @@ def tokenize(args: argparse.Namespace, console: Console) -> None:
     if args.text is None:
         raise BadRequest('The text is missing: lucebox tokenize MODEL TEXT, or "-" for stdin.')
     text = _given_text(args.text) or ""
-    tokenizer = _tokenizer(_model_path(args, console), console)
+    tokenizer = _tokenizer(model_path(args, console), console)
     ids = tokenizer.encode(text, special=args.special)
     if not args.pieces:
         console.data(json.dumps(ids))
@@ -119,7 +119,7 @@ def render(args: argparse.Namespace, console: Console) -> None:
     messages, tools = read_messages(args.messages)
     file = args.chat_template_file
     override = read_text(file) if file is not None else None
-    meta = read_header(_model_path(args, console)).meta
+    meta = read_header(model_path(args, console)).meta
     tokenizer = Tokenizer.from_gguf(meta)
     template = ChatTemplate.from_gguf(meta, tokenizer, override)
     if not template.exists:
@@ -162,7 +162,7 @@ def perplexity(args: argparse.Namespace, console: Console) -> None:
 
 def inspect(args: argparse.Namespace, console: Console) -> None:
     """List what a model file holds, without reading its weights."""
-    facts = describe(_model_path(args, console))
+    facts = describe(model_path(args, console))
     if args.json:
         _write_json(facts, console)
     else:
@@ -245,7 +245,7 @@ def _bench_api(args: argparse.Namespace, console: Console) -> None:
     """Measure what the API adds to the engine's time, without computing anything."""
     from engine.api.overhead import PROMPT_TOKENS, measure
 
-    found = measure(_model_path(args, console), on_round=lambda n: console.progress(f"request {n}"))
+    found = measure(model_path(args, console), on_round=lambda n: console.progress(f"request {n}"))
     if args.json:
         facts = {"prompt_tokens": PROMPT_TOKENS, "request_ms": found.request_ms.facts()}
         _write_json({**facts, "token_ms": found.token_ms.facts()}, console)
@@ -318,7 +318,7 @@ def serving(
 ) -> Iterator[tuple[Engine, ModelInfo]]:
     """An engine with the model of the arguments, served by a thread; `config` yields to the flags."""
     settings = EngineConfig(**{**(config or {}), **chosen(args, EngineConfig)})
-    path = _model_path(args, console)
+    path = model_path(args, console)
     engine = Engine()
     engine.start()
     try:
@@ -335,7 +335,7 @@ def loaded(
 ) -> Iterator[LoadedModel]:
     """A model for one sequence at a time; `config` yields to the flags."""
     settings = EngineConfig(max_concurrency=1, **{**config, **chosen(args, EngineConfig)})
-    model = load_model(_model_path(args, console), settings, _loading(console))
+    model = load_model(model_path(args, console), settings, _loading(console))
     try:
         _say_loaded(model.info, console)
         yield model
@@ -357,7 +357,7 @@ def _say_loaded(info: ModelInfo, console: Console) -> None:
         console.say(f"Note: {warning}")
 
 
-def _model_path(args: argparse.Namespace, console: Console) -> Path:
+def model_path(args: argparse.Namespace, console: Console) -> Path:
     """The model file of the arguments; the demo model is installed when it is asked for and missing."""
     if args.demo == (args.model is not None):
         raise BadRequest("Give one model: the path of a .gguf file, or --demo for the demo model.")
