@@ -65,7 +65,8 @@ class Policy:
         self._depth = depth
         self._branches = branches and spec is not Spec.CHAIN
         self._spec, self._budget = spec, budget
-        self._accepted = [_HOPE] * depth
+        self._accepted = [_HOPE] * depth  # of chains
+        self._hits = [_HOPE] * depth  # of all drafts
         self._trees: dict[int, float] = {}
         self._draft_s: dict[int, float] = {}
         self._plain_s: float | None = None
@@ -85,7 +86,7 @@ class Policy:
     def by_position(self) -> tuple[float, ...]:
         """Chance of each position of a draft to be accepted, given that those before it were."""
         reached = max((j.depth for j in self.judged), default=0)
-        return tuple(self._accepted[:reached])
+        return tuple(self._hits[:reached])
 
     @property
     def speedup(self) -> float | None:
@@ -129,9 +130,11 @@ class Policy:
         """A draft was verified."""
         self.judged.append(judged)
         accepted = judged.tokens - 1
-        for i in range(min(judged.depth, accepted + 1)):
-            self._accepted[i] += _RATE * ((i < accepted) - self._accepted[i])
-        if judged.nodes > judged.depth:
+        tree = judged.nodes > judged.depth
+        for rates in (self._hits,) if tree else (self._hits, self._accepted):
+            for i in range(min(judged.depth, accepted + 1)):
+                rates[i] += _RATE * ((i < accepted) - rates[i])
+        if tree:
             self._trees[judged.nodes] = _mean(self._trees.get(judged.nodes), judged.tokens, _RATE)
         former = self._draft_s.get(judged.depth)
         self._draft_s[judged.depth] = _mean(former, judged.draft_s, 0.2)
