@@ -8,14 +8,15 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from engine.config import SamplingParams
 from engine.pieces import Part, Piece
 from engine.reasoning import Thinking, ThinkingLimits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class FinishReason(StrEnum):
@@ -327,6 +328,8 @@ class Likely:
 
     def at(self, ids: NDArray[np.intp]) -> NDArray[np.float64]:
         """The probabilities of `ids`."""
+        import numpy as np  # here, as the window does not wait for it
+
         order = np.argsort(self.ids)
         place = np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)
         found = order[place]

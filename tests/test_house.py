@@ -70,6 +70,12 @@ def test_importing_the_engine_is_light() -> None:
     assert not loaded_by("import engine") & {"PySide6", "cupy", "numba", "app"}
 
 
+def test_the_window_waits_for_nothing_heavy() -> None:
+    assert not loaded_by("import app.main, app.window") & {
+        "numpy", "numba", "pyqtgraph", "pygments", "markdown_it", "jinja2", "tokenizers", "sqlite3",
+    }  # fmt: skip
+
+
 def test_no_engine_module_brings_qt() -> None:
     names = [
         ".".join(p.relative_to(ROOT).with_suffix("").parts)
