@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine import paths
 from engine.api import auth
 from engine.errors import BadRequest, EngineError
 from engine.files import write_atomically
@@ -95,9 +94,9 @@ def _is_here(url: str) -> bool:
     return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def recipe(client: str, target: Target) -> Recipe:
-    """The settings of one of `CLIENTS`."""
-    return CLIENTS[client](target)
+def recipe(client: str, target: Target, home: Path | None = None) -> Recipe:
+    """The settings of one of `CLIENTS`, whose files are in the user's home."""
+    return CLIENTS[client](target, home or Path.home())
 
 
 def write(found: Recipe) -> Path:
@@ -115,8 +114,8 @@ def write(found: Recipe) -> Path:
     return path
 
 
-def _claude_code(target: Target) -> Recipe:
-    file = paths.data_dir() / "connect" / "claude-code.json"
+def _claude_code(target: Target, home: Path) -> Recipe:
+    file = home / ".claude" / "lucebox.json"
     env = {
         "ANTHROPIC_BASE_URL": target.url,
         "ANTHROPIC_AUTH_TOKEN": target.key,
@@ -131,7 +130,7 @@ def _claude_code(target: Target) -> Recipe:
     return Recipe(file, _json({"env": env}), f'claude --settings "{file}"', _whole)
 
 
-def _codex(target: Target) -> Recipe:
+def _codex(target: Target, home: Path) -> Recipe:
     text = "\n".join(
         [
             "[model_providers.lucebox]",
@@ -149,10 +148,10 @@ def _codex(target: Target) -> Recipe:
         "model_context_window": target.context,
     }
     given = " ".join(f"-c {name}={json.dumps(value)}" for name, value in options.items())
-    return Recipe(_home(".codex", "config.toml"), text, f"codex {given}", _toml)
+    return Recipe(home / ".codex" / "config.toml", text, f"codex {given}", _toml)
 
 
-def _opencode(target: Target) -> Recipe:
+def _opencode(target: Target, home: Path) -> Recipe:
     limit = {"context": target.context, "output": target.answer}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
@@ -167,10 +166,10 @@ def _opencode(target: Target) -> Recipe:
     }
     settings = {"$schema": "https://opencode.ai/config.json", "provider": {"lucebox": provider}}
     start = f"opencode --model lucebox/{target.model}"
-    return Recipe(_home(".config", "opencode", "opencode.json"), _json(settings), start, _merged)
+    return Recipe(home / ".config" / "opencode" / "opencode.json", _json(settings), start, _merged)
 
 
-def _pi(target: Target) -> Recipe:
+def _pi(target: Target, home: Path) -> Recipe:
     model = {
         "id": target.model,
         "name": target.model,
@@ -189,19 +188,15 @@ def _pi(target: Target) -> Recipe:
     }
     settings = {"providers": {"lucebox": provider}}
     start = f"pi --provider lucebox --model {target.model}"
-    return Recipe(_home(".pi", "agent", "models.json"), _json(settings), start, _merged)
+    return Recipe(home / ".pi" / "agent" / "models.json", _json(settings), start, _merged)
 
 
-CLIENTS: Mapping[str, Callable[[Target], Recipe]] = {
+CLIENTS: Mapping[str, Callable[[Target, Path], Recipe]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "opencode": _opencode,
     "pi": _pi,
 }
-
-
-def _home(*parts: str) -> Path:
-    return Path.home().joinpath(*parts)
 
 
 def _json(value: Any) -> str:

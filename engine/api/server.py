@@ -15,6 +15,7 @@ import uvicorn
 from engine.api.app import make_app
 from engine.api.auth import api_key
 from engine.api.served import Models, Served
+from engine.api.turn import Live
 from engine.config import ServerConfig
 from engine.errors import BadRequest, EngineError
 
@@ -56,6 +57,11 @@ class Server:
     def running(self) -> bool:
         """Whether clients are served now."""
         return self._thread is not None and self._thread.is_alive()
+
+    def requests(self) -> list[Live]:
+        """What is being answered now, the oldest first; the texts are not told."""
+        turns = [turn for one in self.models.all for turn in list(one.turns)]
+        return sorted((turn.live() for turn in turns), key=lambda live: live.since)
 
     def bind(self) -> socket.socket:
         """Take the address; `EngineError` where that cannot be had."""

@@ -33,7 +33,7 @@ from engine.api.errors import ApiError, as_api_error
 from engine.api.logprobs import Row, row
 from engine.api.served import Models, Served
 from engine.api.wire import EventStream, JsonResponse, until_left
-from engine.config import SamplingParams
+from engine.config import SamplingParams, ServerConfig
 from engine.pieces import Content, Part, Piece, ToolCallStart, merged
 from engine.reasoning import Thinking
 from engine.types import (
@@ -103,6 +103,19 @@ class Ended:
     end: Finished
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A request that is going on: its path, since when (Unix time), and whether its prompt was admitted."""
+
+    id: str
+    path: str
+    model: str
+    since: int
+    admitted: bool
+    prompt_tokens: int
+    written_tokens: int
+
+
 TurnEvent = Opened | Delta | Ended
 
 
@@ -119,11 +132,13 @@ class _Choice:
 class Turn:
     """The choices of one client's request while they are written; used on the API's loop only."""
 
-    def __init__(self, models: Models, served: Served, asks: Sequence[Ask]) -> None:
+    def __init__(self, models: Models, served: Served, asks: Sequence[Ask], path: str = "") -> None:
         self.id = secrets.token_hex(12)
         self.created = int(time.time())
         self.model = served.name
         self.served = served
+        self.path = path
+        self.written = 0
         self._models = models
         self._channel = Channel(self._cancel_all)
         self._backlog: list[Item] = []
@@ -152,7 +167,7 @@ class Turn:
                 tools=list(ask.tools) or None,
                 tool_choice=ask.tool_choice,
                 parallel_tool_calls=ask.parallel_tool_calls,
-                thinking=self._thinking(ask),
+                thinking=thinking_of(ask, self._models.config),
                 template_kwargs=ask.template_kwargs,
                 format=ask.format,
                 logprobs=ask.logprobs,
@@ -206,6 +221,13 @@ class Turn:
             reasoning_tokens=sum(u.reasoning_tokens for u in ends),
         )
 
+    def live(self) -> Live:
+        """What can be told of it now, from any thread."""
+        prompt = sum(choice.prompt_tokens or 0 for choice in list(self.choices))
+        return Live(
+            self.id, self.path, self.model, self.created, self._opened, prompt, self.written
+        )
+
     @property
     def fingerprint(self) -> str:
         """What wrote the answer, as OpenAI's `system_fingerprint`."""
@@ -229,13 +251,6 @@ class Turn:
             sampling = replace(sampling, max_tokens=min(most, sampling.max_tokens or most))
         return sampling
 
-    def _thinking(self, ask: Ask) -> Thinking:
-        """Thinking as asked for, else as the server is set."""
-        usual = self._models.config.thinking
-        if ask.thinking.wanted is not None or ask.messages is None or usual == "model":
-            return ask.thinking
-        return replace(ask.thinking, enabled=usual == "on")
-
     async def _take(self) -> list[Item]:
         items = await self._channel.take()
         if not items:
@@ -250,7 +265,8 @@ class Turn:
             case Started(prompt_tokens=prompt, reused_tokens=reused) if not self._opened:
                 self._opened = True
                 return [Opened(prompt, reused)]
-            case TextDelta(pieces=pieces, logprobs=logprobs):
+            case TextDelta(tokens=tokens, pieces=pieces, logprobs=logprobs):
+                self.written += len(tokens)
                 content = [row(found) for found in logprobs if found.part is Part.CONTENT]
                 return self._deltas(index, choice, pieces, content)
             case Finished(reason=FinishReason.CANCELLED):
@@ -288,6 +304,13 @@ class Turn:
                 self.served.engine.cancel(choice.request_id)
 
 
+def thinking_of(ask: Ask, config: ServerConfig) -> Thinking:
+    """Thinking as asked for, else as the server is set."""
+    if ask.thinking.wanted is not None or ask.messages is None or config.thinking == "model":
+        return ask.thinking
+    return replace(ask.thinking, enabled=config.thinking == "on")
+
+
 def _joined(items: list[Item]) -> list[Item]:
     """Neighbouring text of one choice as one event: a reader that is late gets fewer and larger pieces."""
     out: list[Item] = []
@@ -307,11 +330,11 @@ def _joined(items: list[Item]) -> list[Item]:
     return out
 
 
-async def open_turn(models: Models, asks: Sequence[Ask]) -> Turn:
+async def open_turn(models: Models, asks: Sequence[Ask], path: str = "") -> Turn:
     """A turn that the engine has accepted, on the model that `asks` name."""
     n = sum(ask.n for ask in asks)
     served = await models.take(asks[0].model, n)
-    turn = Turn(models, served, asks)
+    turn = Turn(models, served, asks, path)
     try:
         await turn.start()
     except BaseException as error:
@@ -331,7 +354,8 @@ async def respond(
     request: HttpRequest, asks: Sequence[Ask], stream: bool, whole: Whole, frames: Frames, failure: Failure
 ) -> Response:  # fmt: skip
     """The whole answer to a request, or its stream; `failure` makes the last frame of a stream that fails."""
-    turn = await until_left(request, open_turn(request.app.state.models, asks))
+    opening = open_turn(request.app.state.models, asks, request.url.path)
+    turn = await until_left(request, opening)
     if turn is None:
         return Response(status_code=499)
     if stream:

@@ -18,7 +18,7 @@ from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
 from engine.types import Request
-from tests.engine.api.scripted import TOOL, ScriptedEngine, says, slowly
+from tests.engine.api.scripted import PROMPT_TOKENS, TOOL, ScriptedEngine, says, slowly
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
@@ -146,9 +146,12 @@ def test_work_stops_when_the_client_leaves(start: Start, stream: bool) -> None:
     if stream:
         assert connection.recv(1000)
     until(lambda: len(engine.requests) == 1)
+    until(lambda: bool(server.requests()) and server.requests()[0].prompt_tokens == PROMPT_TOKENS)
+    assert (server.requests()[0].path, server.requests()[0].model) == (CHAT, "a")
     connection.close()
     until(lambda: engine.cancelled == [1])
     until(lambda: server.models.all[0].in_flight == 0)
+    assert server.requests() == []
 
 
 def test_a_client_that_leaves_the_queue_makes_room(start: Start) -> None:

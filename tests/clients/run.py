@@ -1,0 +1,232 @@
+"""Real coding agents from npm against our server; not part of the tests, since it installs them.
+
+    python -m tests.clients.run [--demo] [--folder FOLDER] [CLIENT ...]
+
+Each client is installed in a folder of its own, gets the settings of `lucebox connect`, and does one turn:
+it must print what the model says. With a scripted model, which is the default, there is a second turn in
+which the model calls a tool of the client; the result of the tool must come back. --demo lets the demo
+model answer in place of the script, of which a finished turn is asked and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine import demo
+from engine.api.served import Served
+from engine.api.server import Server
+from engine.config import EngineConfig, ServerConfig
+from engine.connect import CLIENTS, Target, find_target, recipe, write
+from engine.engine import Engine
+from engine.types import Request
+from tests.engine.api.scripted import ScriptedEngine
+
+MARKER = "pineapple"
+RAN = "the-tool-ran-here"
+CONTEXT = 200_000
+_SECONDS = 180
+
+
+@dataclass(frozen=True)
+class Client:
+    """How one client is installed and asked for a turn; `flags` come behind what `connect` says."""
+
+    package: str
+    binary: str
+    flags: str
+    environment: dict[str, str]
+
+
+KNOWN = {
+    "claude-code": Client(
+        "@anthropic-ai/claude-code",
+        "claude",
+        "--print --dangerously-skip-permissions",
+        {"IS_SANDBOX": "1"},
+    ),
+    "codex": Client(
+        "@openai/codex",
+        "codex",
+        "exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox",
+        {},
+    ),
+    "opencode": Client("opencode-ai", "opencode", "run", {"OPENCODE_DISABLE_AUTOUPDATE": "1"}),
+    "pi": Client(
+        "@mariozechner/pi-coding-agent", "pi", "--print --no-session", {"PI_OFFLINE": "1"}
+    ),
+}
+assert set(KNOWN) == set(CLIENTS)
+
+
+class Script:
+    """What the scripted model says: a call of the client's shell when `use_tool`, then the marker."""
+
+    def __init__(self) -> None:
+        self.use_tool = False
+        self.result_came_back = False
+
+    def __call__(self, request: Request) -> Iterator[str]:
+        said = str(list(request.messages or ()))
+        self.result_came_back |= any(
+            RAN in str(message.get("content"))
+            for message in request.messages or ()
+            if message["role"] == "tool"
+        )
+        call = _call(request) if self.use_tool and "tool" not in _roles(request) else None
+        if call is not None and "please run" in said.lower():
+            yield from (call[i : i + 9] for i in range(0, len(call), 9))
+            return
+        for word in f"The word is {MARKER}.".split(" "):
+            time.sleep(0.01)
+            yield word + " "
+
+
+def _roles(request: Request) -> set[str]:
+    return {message["role"] for message in request.messages or ()}
+
+
+def _call(request: Request) -> str | None:
+    """A call of the first tool that runs commands."""
+    for tool in request.tools or ():
+        function = tool["function"]
+        properties = function["parameters"].get("properties", {})
+        for name in ("command", "cmd"):
+            if name in properties and _is_shell(function["name"]):
+                kind = properties[name].get("type")
+                words = f"echo {RAN}"
+                value = ["bash", "-lc", words] if kind == "array" else words
+                arguments: dict[str, Any] = {name: value}
+                if "description" in properties:
+                    arguments["description"] = "Says that it ran"
+                call = json.dumps({"name": function["name"], "arguments": arguments})
+                return f"<tool_call>\n{call}\n</tool_call>"
+    return None
+
+
+def _is_shell(name: str) -> bool:
+    return any(word in name.lower() for word in ("bash", "shell", "exec"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Try the clients and tell how each one did."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(KNOWN))
+    parser.add_argument("--demo", action="store_true", help="the demo model answers")
+    parser.add_argument("--folder", type=Path, help="where clients are or will be installed")
+    args = parser.parse_args(argv)
+    script = Script()
+    engine, config = _engine(args.demo, script)
+    server = Server(config, [Served(engine)])
+    server.start()
+    failed = 0
+    try:
+        with tempfile.TemporaryDirectory(prefix="lucebox-clients-") as work:
+            folder = args.folder or Path(work) / "npm"
+            for name in args.clients or KNOWN:
+                problem = _try(
+                    name, folder, Path(work) / name, server, None if args.demo else script
+                )
+                failed += problem is not None
+                print(f"{name}: {problem or 'passed'}", flush=True)
+    finally:
+        server.stop()
+        engine.close()
+    return failed
+
+
+def _engine(use_demo: bool, script: Script) -> tuple[Engine, ServerConfig]:
+    config = ServerConfig(port=0)
+    if not use_demo:
+        engine: Engine = ScriptedEngine(script, "scripted")
+        engine._info = replace(engine._info, max_ctx=CONTEXT)  # type: ignore[attr-defined]
+        return engine, config
+    engine = Engine()
+    engine.start()
+    engine.load(demo.install(), EngineConfig())
+    return engine, replace(config, max_tokens=64)
+
+
+def _try(name: str, folder: Path, work: Path, server: Server, script: Script | None) -> str | None:
+    """What went wrong with a client, or None."""
+    client = KNOWN[name]
+    if problem := _install(client, folder):
+        return problem
+    target = find_target(server.url)
+    home = work / "home"
+    home.mkdir(parents=True)
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
+        **client.environment,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_DATA_HOME": str(home / ".local/share"),
+    }
+    ask = _asker(name, client, folder, work, environment, target)
+    before = server.models.all[0]
+    output = ask(f"Say the word {MARKER}.")
+    if output is None:
+        return f"no turn was finished within {_SECONDS} s"
+    if script is None:
+        return None if output.strip() else "nothing was printed"
+    if MARKER not in output:
+        return f"the answer did not arrive: {output[-600:]}"
+    script.use_tool, script.result_came_back = True, False
+    try:
+        output = ask("Please run a command for me.")
+    finally:
+        script.use_tool = False
+    if not script.result_came_back:
+        return f"the tool's result did not come back: {(output or '')[-600:]}"
+    return None if before.in_flight == 0 else "an answer is still being written"
+
+
+def _install(client: Client, folder: Path) -> str | None:
+    if (folder / "node_modules" / ".bin" / client.binary).exists():
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), client.package]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return f"npm failed: {done.stderr[-500:]}" if done.returncode else None
+
+
+def _asker(
+    name: str, client: Client, folder: Path, work: Path, environment: dict[str, str], target: Target
+) -> Callable[[str], str | None]:
+    """A function that asks the client something and gives what it printed, None where it took too long."""
+    found = recipe(name, target, Path(environment["HOME"]))
+    write(found)
+    words = shlex.split(found.start)
+    place = work / "project"
+    place.mkdir()
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    binary = str(folder / "node_modules" / ".bin" / client.binary)
+    flags = shlex.split(client.flags)
+    # A subcommand comes first, and plain flags last.
+    inner = [*flags, *words[1:]] if not flags[0].startswith("-") else [*words[1:], *flags]
+
+    def ask(text: str) -> str | None:
+        try:
+            done = subprocess.run(
+                [binary, *inner, text], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout + done.stderr
+
+    return ask
+
+
+if __name__ == "__main__":
+    sys.exit(main())
