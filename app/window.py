@@ -28,6 +28,7 @@ from app.pane import STRIP, Pane
 from app.rail import Rail
 from app.settings import window_state
 from app.status import StatusStrip
+from app.theme import theme
 from app.widgets import Banner, FocusRing, Toast
 
 __all__ = ["Actions", "MainWindow", "Page", "Services"]
@@ -90,6 +91,7 @@ class MainWindow(QMainWindow):
         services.settings.changed.connect(self._on_settings)
         services.controller.model_changed.connect(self._on_model)
         services.controller.state_changed.connect(self._renew_pages)
+        theme().changed.connect(self._fit, Qt.ConnectionType.QueuedConnection)
         self.commands = Commands(self)
         self.retranslate()
         self._restore()
@@ -234,6 +236,13 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(central)
         self.toast = Toast(self, self.content)
         self.ring = FocusRing(self)
+
+    @Slot()
+    def _fit(self) -> None:
+        """Larger text needs a larger window; a screen that is smaller still cuts it."""
+        if (content := self.centralWidget()) is not None:
+            need = LEAST.expandedTo(content.minimumSizeHint())
+            self.setMinimumSize(need.boundedTo(self.screen().availableSize()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         focus = self.focusWidget()

@@ -40,6 +40,11 @@ class Editor(QPlainTextEdit):
     @Slot()
     def _restyle(self) -> None:
         self.setFont(theme().font("body"))
+        # Qt keeps a hint as it was laid out in the former font.
+        hint = self.placeholderText()
+        self.setPlaceholderText("")
+        self.setPlaceholderText(hint)
+        self.viewport().update()
         self._fit()
 
     @Slot()

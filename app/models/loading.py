@@ -20,6 +20,7 @@ from app.widgets import (
     MemoryBar,
     MemoryKeys,
     ProgressLine,
+    Shrinkable,
     button,
     done_of,
     gigabytes,
@@ -92,7 +93,6 @@ class LoadPanel(QWidget):
         """Put up the card of a failure, in the page and not in the way."""
         self._dismiss()
         card = ErrorCard(report)
-        card.setMaximumWidth(_CARD_WIDTH)
         card.dismissed.connect(self._on_closed)
         estimate = self._opener.failed_estimate
         if estimate is not None:
@@ -100,11 +100,9 @@ class LoadPanel(QWidget):
             assert isinstance(column, QVBoxLayout)
             column.insertWidget(1, _bar_of(estimate))
         self._card = card
-        # Beside a stretch the card's height is that of its own width, not of the page's.
-        self._place = QHBoxLayout()
-        self._place.addWidget(card, 100)
-        self._place.addStretch(1)
-        self._column.addLayout(self._place)
+        self._place = Shrinkable(card)
+        self._place.setMaximumWidth(_CARD_WIDTH)
+        self._column.addWidget(self._place)
         self._update_visible()
         if self.isVisible():
             card.focus_first()
@@ -180,9 +178,8 @@ class LoadPanel(QWidget):
     @Slot()
     def _dismiss(self) -> None:
         if self._card is not None:
-            self._column.removeItem(self._place)
-            self._card.hide()
-            self._card.deleteLater()
+            self._place.hide()
+            self._place.deleteLater()
             self._card = None
         self._update_visible()
 

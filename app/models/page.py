@@ -38,6 +38,8 @@ _SOURCES = ("Lucebox", "LM Studio", "Hugging Face", "Ollama", "Elsewhere")
 _ALWAYS = _SOURCES[:-1]
 _EMPTY_WIDTH = 480
 _ROOM_FOR_TOTAL = 800
+_ROOM_FOR_CHIPS = 560
+_USUAL_ROW = 36  # px; rows grow with the text, and the words of the chips do.
 
 
 class ModelsPage(Page):
@@ -94,6 +96,7 @@ class ModelsPage(Page):
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._total.setVisible(event.size().width() >= _ROOM_FOR_TOTAL)
         super().resizeEvent(event)
+        self._show_chips()
 
     def memory(self) -> dict[str, Any]:
         item = self.view.current_item()
@@ -210,9 +213,7 @@ class ModelsPage(Page):
         items = self._library.items
         self._count.setText(f"{len(items):,}")
         self._count.setAccessibleName(self.tr("%n file(s)", None, len(items)))
-        sources = {item.entry.source for item in items}
-        for source in _SOURCES:
-            self._chips.set_shown(source, source in _ALWAYS or source in sources)
+        self._show_chips()
         size = gigabytes(sum(item.entry.size for item in items))
         if self._library.scanning:
             found = self.tr("looking in known folders, %n found", None, len(items))
@@ -225,6 +226,13 @@ class ModelsPage(Page):
             self._total.setText(f"{size} {where}" if items else "")
             self.services.status("")
         self._update_middle()
+
+    def _show_chips(self) -> None:
+        """The usual sources; where there is little room, only those that have something."""
+        used = {item.entry.source for item in self._library.items}
+        roomy = self.width() >= _ROOM_FOR_CHIPS * theme().size("row") / _USUAL_ROW
+        for source in _SOURCES:
+            self._chips.set_shown(source, source in used or (roomy and source in _ALWAYS))
 
     @Slot()
     def _update_middle(self) -> None:

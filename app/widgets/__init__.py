@@ -5,6 +5,7 @@ from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import EndNote, MemoryBar, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
+from app.widgets.shrinkable import Shrinkable
 from app.widgets.switch import Switch
 from app.widgets.toast import Toast
 
@@ -20,6 +21,7 @@ __all__ = [
     "MemoryKeys",
     "Note",
     "ProgressLine",
+    "Shrinkable",
     "Switch",
     "Toast",
     "button",

@@ -22,6 +22,7 @@ from app.i18n import Language
 from app.palette import KeyMap, Palette
 from app.pane import STRIP
 from app.rail import RailButton
+from app.theme import theme
 from app.widgets import Banner, FocusRing, IconButton, Switch, button
 from app.window import LEAST, MainWindow
 from tests.app.fake_engine import FakeEngine
@@ -201,6 +202,17 @@ def test_text_size_keys(qtbot: QtBot, window: MainWindow) -> None:
     assert settings.value.text_size == 70, "the bound holds"
     qtbot.keyClick(window, Qt.Key.Key_0, CTRL)
     assert settings.value.text_size == 100
+
+
+def test_large_text_keeps_the_window_as_large_as_it_needs(qtbot: QtBot, window: MainWindow) -> None:
+    page = stub(window)
+    page.field.setMinimumWidth(theme().size("control") * 25)  # 800 px at the usual size
+    window.resize(LEAST)
+    theme().apply(text_size=200)
+    qtbot.waitUntil(lambda: window.minimumWidth() > LEAST.width())
+    page.field.setMinimumWidth(10)
+    theme().apply(text_size=100)
+    qtbot.waitUntil(lambda: window.minimumSize() == LEAST)
 
 
 def test_expert_is_a_setting(qtbot: QtBot, window: MainWindow) -> None:

@@ -1,0 +1,37 @@
+"""Content that is shown whole where there is room, and scrolls where there is not."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
+
+LEAST = 96
+
+
+class Shrinkable(QScrollArea):
+    """Wants the height of its content at its own width, and takes less."""
+
+    def __init__(self, content: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self._content = content
+        self.setWidget(content)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+
+    def sizeHint(self) -> QSize:
+        content, hint = self._content, self._content.sizeHint()
+        width = self.width() if self.isVisible() else hint.width()
+        height = content.heightForWidth(width) if content.hasHeightForWidth() else hint.height()
+        return QSize(hint.width(), max(height, hint.height() if height < 0 else 0))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, min(LEAST, self.sizeHint().height()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()

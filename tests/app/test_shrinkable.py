@@ -1,0 +1,45 @@
+"""Content that scrolls where there is no room for it."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.chat.empty import EmptyChat
+from app.report import ErrorReport, Way
+from app.widgets import ErrorCard, Shrinkable
+
+
+def test_it_takes_the_height_of_its_content_or_what_there_is(qtbot: QtBot) -> None:
+    ways = tuple(Way(f"Way {n}", "costs little", "needs 2.0 GB", "", int) for n in range(3))
+    card = ErrorCard(ErrorReport("It does not fit", "It needs more memory. " * 12, ways=ways))
+    window = QWidget()
+    column = QVBoxLayout(window)
+    place = Shrinkable(card)
+    column.addWidget(place)
+    column.addStretch(1)
+    qtbot.addWidget(window)
+    window.resize(700, 900)
+    window.show()
+    qtbot.waitExposed(window)
+    whole = card.heightForWidth(card.width())
+    qtbot.waitUntil(lambda: place.height() == whole)
+    window.resize(400, 900)
+    qtbot.waitUntil(lambda: place.height() == card.heightForWidth(card.width()) > whole)
+    window.resize(400, 200)
+    qtbot.waitUntil(lambda: place.height() < 200)
+    assert place.verticalScrollBar().maximum() > 0
+    assert card.height() >= card.minimumSizeHint().height(), "nothing is squeezed"
+
+
+def test_starters_are_cut_in_a_narrow_chat(qtbot: QtBot) -> None:
+    empty = EmptyChat()
+    qtbot.addWidget(empty)
+    empty.resize(900, 500)
+    empty.show()
+    qtbot.waitExposed(empty)
+    assert [b.text() for b in empty._buttons] == empty.starters
+    empty.resize(300, 500)
+    for made, text in zip(empty._buttons, empty.starters, strict=True):
+        assert made.text().endswith("…") and made.toolTip() == made.accessibleName() == text
+        assert made.sizeHint().width() <= 300
