@@ -31,8 +31,11 @@ MAX_DEPTH = 100
 """How deep a schema may be nested."""
 
 _SPACE = r"(\x20|\n[\x20\t]{0,40})?"  # a small model may else write spaces for ever
-_LEAD = r"/[\x20\n]{0,4}/"
+LEAD = r"/[\x20\n]{0,4}/"
+"""White space that may come ahead of a form, as models write it behind thinking."""
+
 _PLACES = 400
+_KEPT = 16
 _LIMITS: dict[str, Any] = {
     "initial_lexer_fuel": 2_000_000,
     "step_lexer_fuel": 400_000,
@@ -56,26 +59,34 @@ class Grammars:
         self.tokenizer = tokenizer
         self._lock = threading.Lock()
         self._tokens: LLTokenizer | None = None
+        self._made: dict[str, LLMatcher] = {}
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="grammar")
 
     def check(self, grammar: Grammar) -> str:
         """What is wrong with a grammar; empty if nothing is."""
-        from llguidance import LLMatcher, LLParserLimits
-
-        text = json.dumps({"grammars": grammar})
-        wrong, told = LLMatcher.validate_grammar_with_warnings(
-            text, self._vocabulary(), limits=LLParserLimits(**_LIMITS)
-        )
-        return told[0].strip() if wrong and told else ""
+        matcher = self._matcher(grammar)
+        return _wrong(matcher)
 
     def follow(self, grammar: Grammar) -> Follower:
         """A follower of a sound grammar, at its beginning."""
+        matcher = self._matcher(grammar).deep_copy()
+        return Follower(matcher, self.tokenizer.vocab_size, self._workers)
+
+    def _matcher(self, grammar: Grammar) -> LLMatcher:
+        """At its beginning, and to be copied; agents send the same tools with every turn."""
         from llguidance import LLMatcher, LLParserLimits
 
-        limits = LLParserLimits(**_LIMITS, verbose_errors=False)
-        text = json.dumps({"grammars": grammar})
-        matcher = LLMatcher(self._vocabulary(), text, log_level=0, limits=limits)
-        return Follower(matcher, self.tokenizer.vocab_size, self._workers)
+        text = json.dumps({"grammars": grammar}, ensure_ascii=False)
+        with self._lock:
+            found = self._made.pop(text, None)
+        if found is None:
+            limits = LLParserLimits(**_LIMITS, verbose_errors=False)
+            found = LLMatcher(self._vocabulary(), text, log_level=0, limits=limits)
+        with self._lock:
+            self._made[text] = found
+            while len(self._made) > _KEPT:
+                self._made.pop(next(iter(self._made)))
+        return found
 
     def close(self) -> None:
         """Let its threads end."""
@@ -163,11 +174,16 @@ class Follower:
             self._found = None
 
     def _check(self) -> None:
-        if self._matcher.is_error():
+        if wrong := _wrong(self._matcher):
             raise BadRequest(
                 "The answer's form is too complex to be followed, or it leaves no way to go on:"
-                f" {self._matcher.get_error()[:300]}. Make the schema or grammar simpler."
+                f" {wrong[:300]}. Make the schema or grammar simpler."
             )
+
+
+def _wrong(matcher: LLMatcher) -> str:
+    told = matcher.get_error() if matcher.is_error() else ""
+    return told.replace("<non-verbose/>", "").strip()
 
 
 def _fill(matcher: LLMatcher, bits: NDArray[np.int32]) -> None:
@@ -298,7 +314,7 @@ def whole_form(grammars: Grammars, form: Format, lead: bool) -> Grammar:
     `BadRequest` names the place in a schema that is wrong.
     """
     inner = form_grammar(form)
-    start = f"start: {_LEAD if lead else ''} @form"
+    start = f"start: {LEAD if lead else ''} @form"
     grammar = [{"name": "answer", "lark_grammar": start}, inner]
     if wrong := grammars.check(grammar):
         if form.kind == "json_schema" and isinstance(form.source, Mapping):

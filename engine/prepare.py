@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import BadRequest
 from engine.grammar import (
+    LEAD,
     FromOpener,
     Grammar,
     Grammars,
@@ -231,11 +232,11 @@ def call_grammar(
             style, known, grammars.tokenizer, "```json" in model.template.text, parallel, keep
         )
         start = calls.start if behind_opener else calls.whole
-        if not behind_opener:
-            start = f"/[\\x20\\n]{{0,4}}/ {start}"
         if form is not None:
-            start = f"({start}) | @form"
+            start = f"({start} | @form)"
             parts.append(form_grammar(form))
+        if not behind_opener:
+            start = f"{LEAD} {start}"
         grammar = [{"name": "answer", "lark_grammar": calls.lark(start)}, *parts]
         if not grammars.check(grammar):
             return grammar
