@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from engine.config import EngineConfig, Plan, Precision, Spec
 from engine.devices import Device
-from engine.errors import BadRequest, OutOfMemory
-from engine.gguf import HeaderSummary
+from engine.errors import BadRequest, EngineError, OutOfMemory
+from engine.gguf import HeaderSummary, read_header
 from engine.ops.cuda_device import bytes_on_card
 from engine.scheduler import MOST_GUESSED
 from engine.types import MemoryPart
@@ -41,7 +41,8 @@ class Footprint:
     `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
     `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
     recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
-    bytes that recurrent layers keep of a guessed token until it is verified.
+    bytes that recurrent layers keep of a guessed token until it is verified. `draft` has the weights, loose
+    weights, keys and values of the file's own draft layer.
     """
 
     weights: int
@@ -52,6 +53,7 @@ class Footprint:
     n_vocab: int
     state: int = 0
     tried_row: int = 0
+    draft: tuple[int, int, int] = (0, 0, 0)
 
     @classmethod
     def of(cls, header: HeaderSummary, on_card: bool = False) -> Footprint:
@@ -74,27 +76,30 @@ class Footprint:
             meta, f"{arch}.expert_feed_forward_length"
         )
         words = meta.get("tokenizer.ggml.tokens")
-        weights = loose = 0
-        # The blocks after the layers draft tokens and are not loaded.
-        drafting = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
+        weights, loose = [0, 0], [0, 0]  # of the model, and of its draft layer
+        # Of the blocks after the layers the first may draft, and the others are not loaded.
+        after = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
         for name, info in header.infos.items():
-            if name.startswith(drafting):
+            place = int(name.startswith(after[:1]))
+            if name.startswith(after[1:]):
                 continue
             # The processor keeps rows by sixteen.
             rows = max(1, math.prod(info.shape[:-1]))
             n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
             if on_card:
-                weights += bytes_on_card(info.shape, info.type.id)
+                weights[place] += bytes_on_card(info.shape, info.type.id)
             elif len(info.shape) == 1:
-                weights += 4 * info.shape[0]
+                weights[place] += 4 * info.shape[0]
             elif info.type.name in _KEPT:
-                weights += _KEPT[info.type.name] * n_blocks
+                weights[place] += _KEPT[info.type.name] * n_blocks
             else:
-                loose += info.type.block * n_blocks
+                loose[place] += info.type.block * n_blocks
+        own_kv = kv_heads * (key + value) if weights[1] and type(kv_heads) is int else 0
         values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
-            weights=weights,
-            loose=loose,
+            weights=weights[0],
+            loose=loose[0],
+            draft=(weights[1], loose[1], own_kv),
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
             state=_state_bytes(header),
@@ -223,10 +228,10 @@ class Taken:
 class Estimate:
     """Whether a model fits a device.
 
-    `parts` show the whole device: other programs, model, kv, work, free, reserve; they sum to its memory
-    unless the model is too large. `total` is what the model needs (model + kv + work), `available` what
-    it may take; `context` the tokens it would run with. `verdict` is "fits", "tight" or "too large".
-    `measured` tells that the sums come from a real load.
+    `parts` show the whole device: other programs, model, draft, kv, work, free, reserve; they sum to its
+    memory unless the model is too large. `total` is what the model needs (its draft, kv and work too),
+    `available` what it may take; `context` the tokens it would run with. `verdict` is "fits", "tight" or
+    "too large". `measured` tells that the sums come from a real load.
     """
 
     parts: tuple[MemoryPart, ...]
@@ -317,10 +322,32 @@ class _Sizing:
         self.page = footprint.page(config, on_card=device.kind != "cpu")
         self.weights, self.work = footprint.model(config), footprint.work(config)
         self.measured = taken is not None and self._correct(taken)
+        self.draft, draft_page = self._draft()
+        self.page += draft_page
+        self.weights += self.draft
         self.max_ctx = self._context()
         self.n_pages = self._pages()
         self.kv = self.n_pages * self.page
         self.need = self.weights + self.work + self.kv
+
+    def _draft(self) -> tuple[int, int]:
+        """Bytes of the drafter's weights, and of its keys and values of a page."""
+        config, on_card = self.config, self.device.kind != "cpu"
+        weights, loose, kv_values = self.footprint.draft
+        if config.spec is Spec.OFF:
+            return 0, 0
+        if config.draft:
+            try:
+                found = Footprint.of(read_header(Path(config.draft)), on_card)
+            except (EngineError, OSError):
+                return 0, 0  # the load tells what is wrong with it
+            return found.model(config), found.page(config, on_card)
+        if on_card:
+            return weights, kv_values * PAGE_TOKENS * 2
+        return (
+            weights + loose * _float_bytes(config),
+            kv_values * PAGE_TOKENS * _float_bytes(config),
+        )
 
     def _correct(self, taken: Taken) -> bool:
         """Use what a load really took, if it was one of this kind; whether it was."""
@@ -424,14 +451,22 @@ class _Sizing:
             text += f" A context of {self.wanted:,} tokens would not fit."
         parts = (
             MemoryPart("other", "Other programs", self.other),
-            MemoryPart("model", "Model weights", self.weights),
+            MemoryPart("model", "Model weights", self.weights - self.draft),
+            *((MemoryPart("draft", "Draft", self.draft),) if self.draft else ()),
             MemoryPart("kv", "Context", self.kv),
             MemoryPart("work", "Work space", self.work),
             MemoryPart("free", "Free", max(0, self.available - self.need)),
             MemoryPart("reserve", "Kept free", self.reserve),
         )
         return Estimate(
-            parts, self.need, self.available, verdict, text, self.max_ctx, self.device, self.measured
+            parts,
+            self.need,
+            self.available,
+            verdict,
+            text,
+            self.max_ctx,
+            self.device,
+            self.measured,
         )
 
 

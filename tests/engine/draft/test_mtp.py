@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from engine.config import EngineConfig, Plan, Precision, SamplingParams, Spec
+from engine.devices import devices
 from engine.draft import mtp
 from engine.draft.base import Target
 from engine.engine import Engine
-from engine.gguf import open_model
+from engine.gguf import open_model, read_header
+from engine.loading import load_model
 from engine.models.base import model_of
 from engine.ops.base import Ops
 from engine.ops.cpu import CpuOps
 from engine.ops.numpy_ops import NumpyOps
+from engine.placement import estimate
 from engine.types import Finished, Request, Sequence, Started, Verified
 from engine.weights import load_weights
 from tests.engine.listener import Listener
@@ -172,6 +175,35 @@ def test_drawn_guesses_come_again_with_their_seed(files: dict[str, Path]) -> Non
     accepted = [e.accepted for e in texts[0].events if isinstance(e, Verified)]
     assert sum(accepted) > 5
     assert engine.close()
+
+
+def test_its_memory_is_foreseen(files: dict[str, Path]) -> None:
+    config = replace(CONFIG, precision=Precision.FAST)
+    header = read_header(files["mtp_qwen35"])
+    with_it = {p.kind: p.bytes for p in estimate(header, config, devices()).parts}
+    without = {
+        p.kind: p.bytes for p in estimate(header, replace(config, spec=Spec.OFF), devices()).parts
+    }
+    model = load_model(files["mtp_qwen35"], config)
+    assert model.speculation is not None
+    drafter: Any = model.speculation.drafter
+    held = drafter._ops.memory()
+    assert with_it["draft"] == held["model"] and "draft" not in without
+    assert with_it["kv"] == held["kv"] + model.ops.memory()["kv"]
+    assert with_it["model"] == without["model"]
+    model.close()
+
+
+def test_a_draft_file_is_foreseen_too(files: dict[str, Path]) -> None:
+    header, draft = read_header(model_path("qwen3")), model_path("llama")
+    config = replace(CONFIG, draft=str(draft))
+    alone = estimate(header, CONFIG, devices())
+    found = {p.kind: p.bytes for p in estimate(header, config, devices()).parts}
+    other = {p.kind: p.bytes for p in estimate(read_header(draft), CONFIG, devices()).parts}
+    assert found["draft"] == other["model"]
+    assert found["kv"] == other["kv"] + next(p.bytes for p in alone.parts if p.kind == "kv")
+    missing = replace(CONFIG, draft="nowhere.gguf")
+    assert estimate(header, missing, devices()).total == alone.total
 
 
 def test_a_layer_that_is_not_whole_is_left_out_with_a_word(tmp_path: Path) -> None:
