@@ -101,8 +101,9 @@ class ChatBody(SamplingFields):
             raise refused("verbosity", "local models have no such setting; say it in the prompt")
         if self.top_logprobs is not None and not self.logprobs:
             raise refused("top_logprobs", "it needs logprobs: true")
-        if self.stream_options is not None and not self.stream:
-            raise refused("stream_options", "it needs stream: true")
+        check_stream(self.stream_options, self.stream)
+        if self.thinking is not None and self.thinking.display == "omitted":
+            raise refused("thinking.display", "thinking is always told in reasoning_content")
         tools = plain_tools(self.tools)
         return Ask(
             model=self.model,
@@ -146,6 +147,14 @@ async def create_chat_completion(body: ChatBody, request: Request) -> Response:
     return await respond(
         request, [body.ask()], body.stream, whole, lambda turn: _frames(turn, body), failure
     )
+
+
+def check_stream(options: StreamOptions | None, stream: bool) -> None:
+    """Refuse options of a stream that cannot be honoured."""
+    if options is not None and not stream:
+        raise refused("stream_options", "it needs stream: true")
+    if options is not None and options.include_obfuscation:
+        raise refused("stream_options.include_obfuscation", "streams are not padded")
 
 
 def failure(error: ApiError) -> bytes:

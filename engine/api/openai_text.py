@@ -12,7 +12,7 @@ from pydantic import Field
 from engine.api import logprobs
 from engine.api.errors import refused
 from engine.api.gather import Answer, gather, openai_usage
-from engine.api.openai_chat import StreamOptions, failure
+from engine.api.openai_chat import StreamOptions, check_stream, failure
 from engine.api.schemas import MOST_CHOICES, Number, SamplingFields, Stop, biases, refuse_all, stops
 from engine.api.turn import Ask, Delta, Ended, Turn, respond
 from engine.api.wire import DONE, frame
@@ -69,8 +69,7 @@ class CompletionBody(SamplingFields):
             raise refused("best_of", "answers are not ranked; leave it out, or make it equal to n")
         if self.echo and self.logprobs is not None:
             raise refused("echo", "log-probabilities of the prompt are not known; leave one out")
-        if self.stream_options is not None and not self.stream:
-            raise refused("stream_options", "it needs stream: true")
+        check_stream(self.stream_options, self.stream)
         if isinstance(self.prompt, list) and not self.prompt:
             raise refused("prompt", "the list is empty; expected at least one text")
         if (

@@ -129,6 +129,8 @@ class SamplingFields(Body):
         cache = self.prefix_cache
         if cache is not None and str(cache.scope) in ("off", "0"):
             raise refused("prefix_cache.scope", "this version always uses the prefix cache")
+        if self.agent_turn_cache is False:
+            raise refused("agent_turn_cache", "states after tool calls are always kept")
         if unknown := set(self.extra_body or {}) - {"session_id"}:
             raise refused(
                 f"extra_body.{sorted(unknown)[0]}", "only session_id is read in extra_body"

@@ -1,0 +1,74 @@
+"""Where the server listens, and that it starts and stops."""
+
+from __future__ import annotations
+
+import socket
+
+import httpx
+import pytest
+
+from engine.api.served import Served
+from engine.api.server import Server
+from engine.config import ServerConfig
+from engine.errors import BadRequest, EngineError
+from tests.engine.api.scripted import ScriptedEngine, says
+
+
+def make(**settings: object) -> Server:
+    config = ServerConfig(**{"port": 0, **settings})  # type: ignore[arg-type]
+    return Server(config, [Served(ScriptedEngine(says("x")), "a")])
+
+
+def test_sockets_send_small_pieces_at_once() -> None:
+    # asyncio does so only where the listening socket names its protocol.
+    with make().bind() as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_starting_and_stopping_may_be_repeated() -> None:
+    server = make()
+    assert not server.running and server.stop()
+    for _ in range(2):
+        server.start()
+        server.start()
+        assert server.running
+        assert httpx.get(f"{server.url}/health", trust_env=False).status_code == 200
+        assert server.stop() and server.stop()
+        assert not server.running
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{server.url}/health", trust_env=False)
+
+
+def test_what_cannot_be_listened_on_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=f"{port}.*--port"):
+            make(port=port).start()
+    with pytest.raises(BadRequest, match="Port"):
+        make(port=70_000)
+    with pytest.raises(BadRequest, match="address"):
+        make(host="nowhere.example")
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="IPv6")
+def test_ipv6() -> None:
+    server = make(host="::1")
+    try:
+        server.start()
+    except EngineError:
+        pytest.skip("no IPv6 loopback address")
+    assert server.url.startswith("http://[::1]:")
+    assert httpx.get(f"{server.url}/health", trust_env=False).status_code == 200
+    assert server.stop()
+
+
+def test_others_may_reach_it_with_the_key_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.api.server.api_key", lambda: "sk-right")
+    server = make(host="0.0.0.0")
+    server.start()
+    assert server.url.startswith("http://127.0.0.1:")
+    models = f"{server.url}/v1/models"
+    assert httpx.get(models, trust_env=False).status_code == 401
+    key = {"authorization": "Bearer sk-right"}
+    assert httpx.get(models, headers=key, trust_env=False).status_code == 200
+    assert server.stop()
