@@ -15,7 +15,17 @@ from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.draft.ngram import NgramDrafter
 from engine.engine import Engine
 from engine.ops.base import Rows
-from engine.types import Draft, Finished, Request, Sequence, Started, Verified
+from engine.types import (
+    Draft,
+    Finished,
+    Format,
+    Request,
+    Sequence,
+    Started,
+    TextDelta,
+    TokenLogprob,
+    Verified,
+)
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, model_path
 
@@ -230,6 +240,46 @@ def test_a_failing_drafter_only_costs_its_drafts(monkeypatch: pytest.MonkeyPatch
     assert plain.close() and guessing.close()
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        Format("regex", r"([a-f]{2}-){3,30}[0-9]+"),
+        Format("json_schema", {"type": "array", "items": {"enum": ["ab", "abc"]}, "minItems": 9}),
+    ],
+    ids=lambda form: form.kind,
+)
+@pytest.mark.parametrize("guesser", ["ngram", "babbler"])
+def test_a_form_and_log_probabilities_are_the_same_with_drafts(
+    form: Format, guesser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = loaded("llama", spec=Spec.OFF)
+    if guesser == "babbler":
+        guessing, babbler = with_babbler(monkeypatch, "llama")
+    else:
+        guessing, babbler = loaded("llama", spec=Spec.CHAIN), Babbler({})
+
+    def ask(engine: Engine, how: SamplingParams) -> Listener:
+        listener = Listener()
+        engine.submit(Request(ids=ids(40, 1), sampling=how, format=form, logprobs=3), listener)
+        assert isinstance(listener.end(), Finished), listener.end()
+        return listener
+
+    for number, temperature in enumerate((0.0, 1.0), 1):
+        how = SamplingParams(temperature=temperature, max_tokens=60, seed=3)
+        want = ask(plain, how)
+        babbler.truth[number] = ids(40, 1) + want.tokens
+        got = ask(guessing, how)
+        assert (got.tokens, got.text) == (want.tokens, want.text)
+        assert logprobs(got) == logprobs(want)
+    metrics = guessing.metrics().speculation
+    assert metrics is not None and metrics.accepted_total >= 5
+    assert plain.close() and guessing.close()
+
+
+def logprobs(listener: Listener) -> list[TokenLogprob]:
+    return [one for e in listener.events if isinstance(e, TextDelta) for one in e.logprobs]
+
+
 def test_the_command_line_tells_what_drafts_were_worth(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,28 +287,9 @@ def test_the_command_line_tells_what_drafts_were_worth(
     file.write_text(json.dumps(repeating(60, seed=8)))
     found = {}
     for spec in ("off", "chain"):
-        code = main(
-            [
-                "generate",
-                str(model_path("llama")),
-                "--ids",
-                str(file),
-                "--temperature",
-                "0",
-                "--max-tokens",
-                "60",
-                "--ignore-eos",
-                "--json",
-                "--spec",
-                spec,
-                "--budget",
-                "4",
-                "--threads",
-                "2",
-                "--max-ctx",
-                "256",
-            ]  # fmt: skip
-        )
+        how = f"--temperature 0 --max-tokens 60 --ignore-eos --json --spec {spec} --budget 4"
+        model = ["generate", str(model_path("llama")), "--ids", str(file)]
+        code = main([*model, *how.split(), "--threads", "2", "--max-ctx", "256"])
         assert code == 0
         found[spec] = json.loads(capsys.readouterr().out)
     off, chain = found["off"], found["chain"]
