@@ -45,6 +45,12 @@ def cpu() -> Device:
     return Device("cpu", "cpu", _cpu_name(), total, free, physical_cores())
 
 
+def own_memory() -> int:
+    """Bytes of memory that this process really holds; pages that were never written count as free."""
+    held = psutil.Process().memory_info()
+    return int(held.rss - getattr(held, "shared", 0))
+
+
 def gpus() -> tuple[tuple[Device, ...], str | None]:
     """NVIDIA cards, and a sentence on why there are none or why they cannot be used."""
     try:

@@ -417,12 +417,14 @@ class Engine:
             owned["draft"] = model.speculation.drafter.memory()
         titles = {"model": "Model", "draft": "Draft", "kv": "Conversation", "work": "Work space"}
         parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]
-        free = device.memory_free
-        other = max(0, device.memory_total - free - sum(p.bytes for p in parts))
+        owned_all = sum(p.bytes for p in parts)
+        # Pages for a conversation that is still short are owned, and free in the system's eyes.
+        held = min(owned_all, devices.own_memory()) if device.kind == "cpu" else owned_all
+        other = max(0, device.memory_total - device.memory_free - held)
         return (
             MemoryPart("other", "Other programs", other),
             *parts,
-            MemoryPart("free", "Free", free),
+            MemoryPart("free", "Free", max(0, device.memory_total - other - owned_all)),
         )
 
 

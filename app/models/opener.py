@@ -144,8 +144,13 @@ class Opener(QObject):
 
     def leaving(self) -> int:
         """Bytes that the loaded model gives back before another one comes."""
+        from engine.devices import own_memory
+
         memory = self._services.controller.metrics.memory
-        return sum(p.bytes for p in memory if p.kind in ("model", "draft", "kv", "work"))
+        owned = sum(p.bytes for p in memory if p.kind in ("model", "draft", "kv", "work"))
+        # On the processor, what was never written is not taken yet and cannot be given back.
+        on_card = self._services.controller.config.device != "cpu"
+        return owned if on_card else min(owned, own_memory())
 
     def _refuse(self, item: Item, estimate: Estimate) -> None:
         entry = item.entry

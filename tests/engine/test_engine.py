@@ -12,6 +12,7 @@ import pytest
 
 import engine.engine as engine_module
 from engine.config import EngineConfig, Precision, SamplingParams
+from engine.devices import Device
 from engine.engine import Engine
 from engine.errors import (
     BadRequest,
@@ -447,6 +448,21 @@ def test_metrics_count_what_happened(own_engine: Engine) -> None:
     assert metrics.running == 0 and metrics.pages_used == 0 and metrics.pages_total > 0
     kinds = {part.kind: part.bytes for part in metrics.memory}
     assert kinds["model"] > 0 and kinds["kv"] > 0 and kinds["free"] > 0
+
+
+@pytest.mark.parametrize("held", [0, 1 << 40])
+def test_owners_of_memory_sum_to_all_of_it(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    pc = Device("cpu", "cpu", "Test PC", 16 << 30, 12 << 30, 4)
+    monkeypatch.setattr(engine_module.devices, "cpu", lambda: pc)
+    monkeypatch.setattr(engine_module.devices, "own_memory", lambda: held)
+    own_engine._memory_at = 0.0
+    memory = {part.kind: part.bytes for part in own_engine.metrics().memory}
+    assert sum(memory.values()) == pc.memory_total
+    owned = memory["model"] + memory["kv"] + memory["work"]
+    # What was never written is still free for the system, and is not the memory of other programs.
+    assert memory["other"] == (4 << 30) - (owned if held else 0)
 
 
 def test_a_card_that_is_not_there_is_said_at_load(own_engine: Engine) -> None:
