@@ -16,6 +16,7 @@ from jinja2.exceptions import SecurityError
 from engine.errors import BadRequest, TemplateError
 from engine.sandbox import Allowance, LimitReached, Refused, TemplateEnvironment
 from engine.tokenizer import Tokenizer
+from engine.toolcalls.plain import in_plain_text, knows_tools
 
 _KEY = "tokenizer.chat_template"
 _TOOL_USE = "tool_use"
@@ -104,10 +105,14 @@ class ChatTemplate:
     ) -> str:
         """The prompt as text; `kwargs` are the template's own settings, such as `enable_thinking`.
 
+        A template that knows no tools gets them, and what came of them, in plain text.
+
         `BadRequest` for malformed messages, `TemplateError` if the template refuses them or fails.
         """
         template = self._choose(tools)
         plain = _plain_messages(messages, template.typed)
+        if not template.knows_tools:
+            plain, tools = in_plain_text(plain, tools), None
         return self._run(template, plain, tools, add_generation_prompt, kwargs)
 
     def encode(
@@ -124,6 +129,8 @@ class ChatTemplate:
         """
         template = self._choose(tools)
         plain = _plain_messages(messages, template.typed)
+        if not template.knows_tools:
+            plain, tools = in_plain_text(plain, tools), None
         keep = frozenset(t for t in template.searched if self._is_harmless(t))
         try:
             shield, escaped = _unused_character([plain, tools, kwargs], template.escapes)
@@ -181,6 +188,7 @@ class _Template:
     def __init__(self, source: str) -> None:
         self.problem: str | None = None
         self.typed = False
+        self.knows_tools = knows_tools(source)
         self.escapes = "ensure_ascii" in source
         self.searched: frozenset[str] = frozenset()
         self._code: CodeType | None = None

@@ -69,10 +69,10 @@ def prepare(model: LoadedModel, request: Request) -> Prepared:
     check_ids(ids, model.info.vocab_size)
     end = tokenizer.decode(ids[-_PROMPT_END:], special=True)
     opened = opened_by(end)
-    tools = _callable(request)
-    parser = OutputParser(opened, tools, request.parallel_tool_calls)
+    may_call = _callable(request)
+    parser = OutputParser(opened, may_call, request.parallel_tool_calls)
     shown = frozenset(t for t in map(tokenizer.marker_id, _markers()) if t is not None)
-    steering = _steering(model, request, tools, opened, end, len(ids), shown)
+    steering = _steering(model, request, may_call, opened, end, len(ids), shown)
     return Prepared(ids, end, parser, steering, shown)
 
 

@@ -368,18 +368,17 @@ def test_long_chats_are_within_the_limits() -> None:
 def test_content_that_is_none_is_empty_text_where_the_template_needs_text() -> None:
     call = {"function": {"name": "f", "arguments": "{}"}}
     messages = [*HI, {"role": "assistant", "content": None, "tool_calls": [call]}]
-    assert make("{{ messages[1].content is none }}").render(messages) == "True"
-    assert make("{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}").render(
-        messages
-    ) == ("user:Hi;assistant:;")
+    assert make("{# tools #}{{ messages[1].content is none }}").render(messages) == "True"
+    source = "{# tools #}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}"
+    assert make(source).render(messages) == "user:Hi;assistant:;"
 
 
 def test_the_first_failure_is_told() -> None:
     messages = [{"role": "assistant", "content": None, "tool_calls": [{"arguments": "{}"}]}]
     with pytest.raises(TemplateError, match="ZeroDivision"):
-        make("{{ 1 / 0 if messages[0].content is none else raise_exception('later') }}").render(
-            messages
-        )
+        make(
+            "{# tools #}{{ 1 / 0 if messages[0].content is none else raise_exception('later') }}"
+        ).render(messages)
 
 
 @pytest.mark.parametrize("name", ["bpe_vocab.gguf", "spm_vocab.gguf"])

@@ -16,6 +16,7 @@ from engine.output import OutputParser
 from engine.pieces import Content, Reasoning, ToolCallArguments, ToolCallStart
 from engine.reasoning import opened_by
 from engine.tokenizer import Tokenizer, TokenType
+from engine.toolcalls.plain import in_plain_text, knows_tools
 from tests.engine.test_output import D, tool
 from tests.engine.text_fixtures import small_vocabulary
 
@@ -140,7 +141,7 @@ def test_a_new_turn_begins_with_all_tokens_of_the_former(family: str, content: s
 
 def test_results_know_the_name_of_their_tool() -> None:
     template = ChatTemplate(
-        {"default": "{% for m in messages %}{{ m.name }};{% endfor %}"}, vocabulary()
+        {"default": "{# tools #}{% for m in messages %}{{ m.name }};{% endfor %}"}, vocabulary()
     )
     call: dict[str, Any] = {"id": "c1", "function": {"name": "get_weather", "arguments": "{}"}}
     messages: list[dict[str, Any]] = [
@@ -161,3 +162,37 @@ def test_thoughts_are_there_under_both_names() -> None:
         {"role": "assistant", "content": "", "reasoning": "c", "reasoning_content": "d"},
     ]
     assert template.render(messages) == "a|a;b|b;c|d;"
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def test_models_without_tools_in_their_template_get_them_in_plain_text() -> None:
+    assert knows_tools("{% if tools %}") and not knows_tools(CHATML)
+    call = {"id": "c1", "type": "function",
+            "function": {"name": "get_weather", "arguments": '{"city": "Łódź"}'}}  # fmt: skip
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "21"}]},
+        {"role": "tool", "tool_call_id": "?", "content": "22"},
+        {"role": "user", "content": "And?"},
+    ]
+    found = in_plain_text(messages, TOOLS)
+    assert [m["role"] for m in found] == ["system", "user", "assistant", "user", "user"]
+    assert '"get_weather"' in found[0]["content"] and '"write_file"' in found[0]["content"]
+    written = found[2]["content"]
+    assert written == '{"name": "get_weather", "arguments": {"city": "Łódź"}}'
+    assert found[3]["content"] == "Result of get_weather: 21\nResult of the tool: 22"
+    # What the model is shown as its own call is read as one.
+    (said,) = message(written, "")["tool_calls"]
+    assert said["function"] == {"name": "get_weather", "arguments": '{"city": "Łódź"}'}
+    brief: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}, *messages[:1]]
+    assert in_plain_text(brief, TOOLS)[0]["content"].startswith("Be brief.\n\nYou can use")
+    assert in_plain_text(messages[:1], None) == messages[:1]
+    template = ChatTemplate({"default": CHATML}, vocabulary())
+    assert template.render(messages, TOOLS) == template.render(found)
+    assert template.encode(messages, TOOLS) == template.encode(found)
