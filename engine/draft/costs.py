@@ -23,7 +23,8 @@ _MOST_KEPT = 64
 class PassCosts:
     """Seconds of a pass by its rows, as measured with little context; `scale` follows the passes of late.
 
-    Longer contexts and other work make all passes slower alike, near enough.
+    Longer contexts and other work make all passes slower alike, near enough; where a size stays off that,
+    its own number follows slowly.
     """
 
     def __init__(self, seconds: Mapping[int, float]) -> None:
@@ -36,8 +37,11 @@ class PassCosts:
 
     def saw(self, rows: int, seconds: float) -> None:
         """A pass of `rows` rows took so long."""
-        ratio = seconds / max(self._table(rows), 1e-9)
-        self.scale += 0.1 * (min(max(ratio, 0.1), 10 * self.scale) - self.scale)
+        off = min(max(seconds / max(self.of(rows), 1e-9), 0.1), 10.0)
+        self.scale *= 1 + 0.1 * (off - 1)
+        nearest = min(self.seconds, key=lambda known: abs(known - rows))
+        if nearest != 1:
+            self.seconds[nearest] *= 1 + 0.03 * (off - 1)
 
     def _table(self, rows: int) -> float:
         known = list(self.seconds.items())
@@ -62,7 +66,8 @@ def measure(run: Callable[[int], None]) -> dict[int, float]:
             best = min(best, now - start)
             if now - began > _MOST_S:
                 break
-        seconds[rows] = max(best, *seconds.values()) if seconds else best
+        # A larger pass takes no less, so what took longer before was disturbed.
+        seconds = {r: min(s, best) for r, s in seconds.items()} | {rows: best}
         if now - began > _MOST_S and len(seconds) > 1:
             break
     return seconds

@@ -53,7 +53,13 @@ def test_costs_follow_what_passes_take_of_late() -> None:
     costs = PassCosts(CHEAP)
     for _ in range(100):
         costs.saw(8, 2.2)
-    assert costs.of(1) == pytest.approx(2.0, rel=0.01)
+    assert costs.of(8) == pytest.approx(2.2, rel=0.01)
+    assert costs.of(1) == pytest.approx(2.0, rel=0.3)
+    for _ in range(200):
+        costs.saw(1, 1.0)
+        costs.saw(8, 5.0)
+    assert costs.of(1) == pytest.approx(1.0, rel=0.2)
+    assert costs.of(8) == pytest.approx(5.0, rel=0.2)
 
 
 def test_measuring_takes_the_best_and_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
