@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, 
 from app.theme import theme
 from app.widgets import IconButton, label
 
-STRIP = 48
+STRIP, _USUAL_CONTROL = 48, 32
 LEAST, MOST = 264, 560
 
 
@@ -35,8 +35,7 @@ class Pane(QFrame):
         self._tools.setContentsMargins(0, 0, 0, 0)
         self._header = QFrame()
         self._header.setProperty("kind", "header")
-        row = QHBoxLayout(self._header)
-        row.setContentsMargins(16, 0, 7, 0)
+        row = self._row = QHBoxLayout(self._header)
         row.setSpacing(4)
         row.addWidget(self._title)
         row.addStretch(1)
@@ -62,6 +61,11 @@ class Pane(QFrame):
     def narrow(self) -> bool:
         """Whether the window folded the pane for want of room."""
         return self._narrow
+
+    @property
+    def strip(self) -> int:
+        """The width in px when folded: the button, which grows with the text, and a margin around it."""
+        return theme().size("control") + STRIP - _USUAL_CONTROL
 
     def forget(self, widget: QWidget | None) -> None:
         """Let go of an inspector whose page goes away."""
@@ -122,7 +126,7 @@ class Pane(QFrame):
         super().changeEvent(event)
 
     def sizeHint(self) -> QSize:
-        return QSize(STRIP if self._folded else self.wanted_width, 400)
+        return QSize(self.strip if self._folded else self.wanted_width, 400)
 
     def _on_title(self) -> None:
         self._show_header()
@@ -143,5 +147,7 @@ class Pane(QFrame):
 
     def _fit(self) -> None:
         self._header.setFixedHeight(theme().size("header"))
-        self.setMinimumWidth(STRIP if self._folded else LEAST)
-        self.setMaximumWidth(STRIP if self._folded else MOST)
+        margin = (STRIP - _USUAL_CONTROL) // 2
+        self._row.setContentsMargins(margin if self._folded else 16, 0, margin - 1, 0)
+        self.setMinimumWidth(self.strip if self._folded else LEAST)
+        self.setMaximumWidth(self.strip if self._folded else MOST)

@@ -24,7 +24,7 @@ from app.commands import Commands
 from app.focus import focus_at, place_of
 from app.geometry import repaired
 from app.page import Actions, Page, Services
-from app.pane import STRIP, Pane
+from app.pane import Pane
 from app.rail import Rail
 from app.settings import window_state
 from app.status import StatusStrip
@@ -296,7 +296,7 @@ class MainWindow(QMainWindow):
         self._place_pane()
 
     def _place_pane(self) -> None:
-        width = STRIP if self.pane.folded else self.pane.wanted_width
+        width = self.pane.strip if self.pane.folded else self.pane.wanted_width
         if self.pane.isVisibleTo(self):
             self.splitter.setSizes([max(self.splitter.width() - width - 1, 1), width])
 

@@ -181,6 +181,22 @@ def test_progress_has_numbers(qtbot: QtBot) -> None:
         assert 0 <= bar.value() <= bar.maximum()
 
 
+def test_progress_in_a_narrow_place_keeps_its_numbers(qtbot: QtBot) -> None:
+    line = ProgressLine()
+    qtbot.addWidget(line)
+    line.resize(260, 40)
+    line.show()
+    line.set_progress(
+        1, 4, "Loading A-model-with-quite-a-long-name.gguf", "1.0 of 4.0 GB · 9 s left"
+    )
+    left, right = line.findChildren(QLabel)
+    assert right.text() == "1.0 of 4.0 GB · 9 s left"
+    assert "…" in left.text() and left.text().startswith("Load")
+    assert "A-model-with-quite-a-long-name.gguf" in line.toolTip()
+    line.resize(900, 40)
+    assert left.text().endswith("long-name.gguf") and line.toolTip() == ""
+
+
 def test_a_switch_by_key_and_mouse(qtbot: QtBot) -> None:
     switch = Switch("Expert")
     qtbot.addWidget(switch)

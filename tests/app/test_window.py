@@ -204,6 +204,20 @@ def test_text_size_keys(qtbot: QtBot, window: MainWindow) -> None:
     assert settings.value.text_size == 100
 
 
+def test_the_folded_pane_holds_its_button_at_every_text_size(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.toggle_pane()
+    for size in (70, 100, 150, 200):
+        theme().apply(text_size=size)
+        button = window.pane.findChild(QToolButton)
+        qtbot.waitUntil(
+            lambda b=button: window.pane.rect().contains(  # type: ignore[misc]
+                b.rect().translated(b.mapTo(window.pane, QPoint()))
+            )
+        )
+
+
 def test_large_text_keeps_the_window_as_large_as_it_needs(qtbot: QtBot, window: MainWindow) -> None:
     page = stub(window)
     page.field.setMinimumWidth(theme().size("control") * 25)  # 800 px at the usual size

@@ -231,6 +231,7 @@ def test_compiling_is_told_while_it_lasts(
         assert words in texts(page.panel)
     late = LoadPanel(page.services, opener_of(page.services))
     qtbot.addWidget(late)
+    late.resize(800, 80)
     late.show()
     assert "of 4.0 GB" in texts(late), "a panel that comes later knows as much"
     controller.load_progress.emit(LoadProgress("preparing", 0, 0))
