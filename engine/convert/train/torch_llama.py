@@ -20,10 +20,8 @@ MIN_P = 0.05
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """RMSNorm over the last axis, in float32."""
-    y = x.float()
-    y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps)
-    return (y * weight.float()).to(x.dtype)
+    """RMSNorm over the last axis."""
+    return F.rms_norm(x, weight.shape, weight.to(x.dtype), eps)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
@@ -101,8 +99,8 @@ class TorchTarget:
         for row, prompt in zip(tokens, prompts, strict=True):
             row[: len(prompt)] = torch.tensor(prompt[:most])
         tokens = tokens.to(self.device)
-        hot = torch.tensor(list(heat), device=self.device)[:, None]
-        sampled = bool((hot > 0).any())
+        hot = torch.tensor([i for i, h in enumerate(heat) if h > 0], device=self.device)
+        degree = torch.tensor([h for h in heat if h > 0], device=self.device)[:, None]
         random = torch.Generator(self.device).manual_seed(seed)
         cos, sin = angles(c.rope, most, self.device)
         shape = (c.n_layers, 2, n_rows, c.n_kv_heads, most, c.head_dim)
@@ -125,11 +123,11 @@ class TorchTarget:
                 continue
             logits = self.logits(rms_norm(x[:, 0], self.w["output_norm"], c.eps))
             best = logits.argmax(-1)
-            if sampled:
-                logits = logits.float() / hot.clamp(min=0.01)
-                logits[logits < logits.amax(-1, keepdim=True) + math.log(MIN_P)] = -math.inf
-                noise = torch.empty_like(logits).exponential_(generator=random).log_()
-                best = torch.where(hot[:, 0] > 0, (logits - noise).argmax(-1), best)
+            if len(hot):
+                scores = logits[hot].float() / degree
+                floor = scores.amax(-1, keepdim=True) + math.log(MIN_P)
+                noise = torch.empty_like(scores).exponential_(generator=random).log_()
+                best[hot] = scores.masked_fill_(scores < floor, -math.inf).sub_(noise).argmax(-1)
             chosen = torch.where(ended, stop, best)
             tokens[:, t + 1] = torch.where(reading, tokens[:, t + 1], chosen)
             ended |= ~reading & (chosen == stop)
