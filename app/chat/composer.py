@@ -40,11 +40,8 @@ class Editor(QPlainTextEdit):
     @Slot()
     def _restyle(self) -> None:
         self.setFont(theme().font("body"))
-        # Qt keeps a hint as it was laid out in the former font.
-        hint = self.placeholderText()
-        self.setPlaceholderText("")
-        self.setPlaceholderText(hint)
-        self.viewport().update()
+        # The hint is drawn in the viewport's own font, which does not follow.
+        self.viewport().setFont(theme().font("body"))
         self._fit()
 
     @Slot()

@@ -70,6 +70,13 @@ def test_the_box_grows_to_eight_lines(qtbot: QtBot, page: ChatPage) -> None:
     assert high // editor.fontMetrics().lineSpacing() == MAX_LINES
 
 
+def test_the_hint_follows_the_text_size(qtbot: QtBot, page: ChatPage) -> None:
+    editor = page.composer.editor
+    for size in (150, 100):
+        theme().apply(text_size=size)
+        assert editor.viewport().font().pixelSize() == editor.font().pixelSize()
+
+
 def test_another_hint_is_painted_whole(qtbot: QtBot, page: ChatPage) -> None:
     painted: list[int] = []
     viewport = page.composer.editor.viewport()
