@@ -7,14 +7,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from engine.api import admin, info, openai_chat, openai_text
+from engine.api import admin, anthropic, info, openai_chat, openai_text
 from engine.api.errors import RESPONSES, ApiError, as_api_error, error_response, of_validation
 from engine.api.guard import Guard
 from engine.api.served import Models
 from engine.errors import EngineError
 from engine.version import version
 
-ROUTERS = (openai_chat.router, openai_text.router, info.router, admin.router)
+ROUTERS = (openai_chat.router, openai_text.router, anthropic.router, info.router, admin.router)
 
 
 def make_app(models: Models, key: str | None = None) -> ASGIApp:

@@ -66,10 +66,33 @@ class ErrorBody(BaseModel):
     error: ErrorFacts
 
 
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody} for status in (400, 401, 403, 404, 405, 408, 413, 500, 503)
-}
+class AnthropicErrorFacts(BaseModel):
+    """What an error tells in Anthropic's dialect."""
+
+    type: str
+    message: str
+
+
+class AnthropicErrorBody(BaseModel):
+    """An error in Anthropic's dialect."""
+
+    type: str
+    error: AnthropicErrorFacts
+    request_id: str
+
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _responses(model: type[BaseModel]) -> Responses:
+    return {status: {"model": model} for status in (400, 401, 403, 404, 405, 408, 413, 500, 503)}
+
+
+RESPONSES = _responses(ErrorBody)
 """The errors of every path, for the schema."""
+
+ANTHROPIC_RESPONSES = _responses(AnthropicErrorBody)
+"""The errors of the paths of Anthropic's dialect, for the schema."""
 
 
 def refused(name: str, why: str) -> ApiError:
