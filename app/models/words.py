@@ -65,7 +65,8 @@ def memory_parts(parts: Iterable[MemoryPart], short: bool = False) -> list[Memor
             "model": translate("models", "Model"),
             "work": translate("models", "Work"),
         }
-    return [replace(p, title=titles.get(p.kind, p.title)) for p in parts]
+    shown = (p for p in parts if p.bytes or p.kind != "draft")  # Most models run without one.
+    return [replace(p, title=titles.get(p.kind, p.title)) for p in shown]
 
 
 def kind_text(entry: Entry) -> str:
