@@ -24,8 +24,8 @@ from engine.reasoning import MARKS, Marks, opened_by
 from engine.steering import Constraint, Steering
 from engine.tokenizer import Tokenizer
 from engine.toolcalls.calls import declared
-from engine.toolcalls.forms import markers
 from engine.toolcalls.grammars import CallGrammar, Style, opener_of, style_of
+from engine.toolcalls.marks import markers
 from engine.types import Format, Request
 
 MAX_LOGPROBS = 100

@@ -6,35 +6,36 @@ must follow it are read, so that text which merely looks like a call stays text.
 
 from __future__ import annotations
 
+import ast
 import json
-import re
 from collections.abc import Callable, Mapping
 
 from engine.reader import Reader, Reading, begun
 from engine.toolcalls.calls import (
     Calls,
     Members,
-    Write,
-    inside_string,
     new_call_id,
-    typed,
     types_of,
 )
-from engine.toolcalls.objects import QUOTE, read_object
+from engine.toolcalls.marks import (
+    DSML,
+    GEMMA,
+    GEMMA_END,
+    JSON_TAGS,
+    QUOTE,
+    V3,
+    V3_CALL,
+    V3_CALL_END,
+    V3_END,
+    V3_SEP,
+)
+from engine.toolcalls.objects import read_object
+from engine.toolcalls.values import tagged_value
 
 __all__ = ["OPENERS", "Calls", "bare_call", "new_call_id"]
 
 _NAME = 256
-_JSON_TAGS = {
-    "<tool_call>": "</tool_call>",
-    "<function_call>": "</function_call>",
-    "<tool_code>": "</tool_code>",
-    "[TOOL_CALLS]": "",
-    "<|python_tag|>": "",
-}
-_DSML = "｜DSML｜"
-_V3_CALL, _V3_CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
-_V3, _V3_SEP, _V3_END = "<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁calls▁end｜>"
+_SIGNATURE = 4096
 
 
 def _tool_call(calls: Calls, opener: str) -> Reading[None]:
@@ -52,7 +53,7 @@ def _tool_call(calls: Calls, opener: str) -> Reading[None]:
 
 def _json_calls(calls: Calls, opener: str) -> Reading[None]:
     """One call as a JSON object, or several in a row or in a list."""
-    reader, close, n = calls.reader, _JSON_TAGS[opener], calls.n
+    reader, close, n = calls.reader, JSON_TAGS[opener], calls.n
     yield from reader.space()
     listed = yield from reader.take("[")
     while True:
@@ -181,9 +182,17 @@ def _cut(calls: Calls) -> None:
 def _function(calls: Calls, opener: str) -> Reading[None]:
     """Behind <function=: a name, then parameters as tags or one JSON object."""
     reader = calls.reader
-    name = yield from reader.upto(">", _NAME)
-    name = (name or "").strip().strip("\"'")
-    if name not in calls.known:
+    yield from reader.space()
+    quote = yield from reader.which(('"', "'"))
+    reader.at += len(quote or "")
+    name = yield from _bare_name(reader)
+    if quote and not (yield from reader.take(quote)):
+        return
+    yield from reader.space()
+    if name in calls.known and (yield from reader.take("(")):
+        yield from _signature(calls, name)
+        return
+    if name not in calls.known or not (yield from reader.take(">")):
         return
     calls.begin(name)
     yield from reader.space()
@@ -197,6 +206,35 @@ def _function(calls: Calls, opener: str) -> Reading[None]:
     closed = yield from reader.closes("</function>")
     closed = (yield from reader.closes("</tool_call>")) or closed
     calls.end(complete=closed or not reader.ended)
+
+
+def _signature(calls: Calls, name: str) -> Reading[None]:
+    """Behind <function=NAME( : arguments as in Python, then )></function>."""
+    reader = calls.reader
+    arguments = _keywords((yield from reader.upto(")>", _SIGNATURE)))
+    if arguments is None:
+        return
+    calls.begin(name)
+    calls.write(arguments)
+    calls.end()
+    yield from reader.closes("</function>")
+    yield from reader.closes("</tool_call>")
+
+
+def _keywords(text: str | None) -> str | None:
+    """Keyword arguments of literals as a JSON object, None where they are anything else."""
+    try:
+        tree = ast.parse(f"f({text})", mode="eval").body
+        if text is None or not isinstance(tree, ast.Call) or tree.args:
+            return None
+        words = {"true": True, "false": False, "null": None}
+        found = {
+            k.arg: words[k.value.id] if isinstance(k.value, ast.Name) else ast.literal_eval(k.value)
+            for k in tree.keywords
+        }
+        return None if None in found else json.dumps(found, ensure_ascii=False)
+    except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
+        return None
 
 
 def _parameters(calls: Calls, name: str) -> Reading[bool]:
@@ -213,75 +251,13 @@ def _parameters(calls: Calls, name: str) -> Reading[bool]:
             return False
         members.key(key.strip())
         types = types_of(calls.schema(name, key.strip()))
-        if not (yield from _value(reader, calls.write, types, ends, lines=True)):
+        if not (yield from tagged_value(reader, calls.write, types, ends, lines=True)):
             return False
         yield from reader.space()
     if reader.cut_off("<parameter=", "</function>", "</tool_call>"):
         return False
     members.close()
     return True
-
-
-Ends = tuple[tuple[str, tuple[str, ...], bool], ...]
-"""Marks that end a value if one of some others follows; and whether the mark is read with it."""
-
-
-def _value(
-    reader: Reader, write: Write, types: list[str], ends: Ends, lines: bool = False
-) -> Reading[bool]:
-    """Write a value that stands between tags: strings as they come, others once they are whole.
-
-    `lines`: the line ends next to the tags are not part of it. False where the text breaks off.
-    """
-    if lines:
-        yield from reader.take("\n")
-    if types == ["string"]:
-        write('"')
-        whole = yield from _between(reader, lambda text: write(inside_string(text)), ends, lines)
-        write('"' if whole else "")
-        return whole
-    parts: list[str] = []
-    whole = yield from _between(reader, parts.append, ends, lines)
-    if whole:
-        write(typed("".join(parts), types))
-    return whole
-
-
-def _between(reader: Reader, write: Write, ends: Ends, lines: bool) -> Reading[bool]:
-    """Hand on the text up to the first end; a mark that nothing fitting follows is part of the text."""
-    marks = [mark for mark, _, _ in ends]
-    search = re.compile("|".join(map(re.escape, marks))).search
-    held = [*marks, *("\n" + mark for mark in marks)] if lines else marks
-    while True:
-        found = search(reader.text, reader.at)
-        if found is None:
-            end = len(reader.text) - begun(reader.text, held, reader.at)
-            _pass(reader, write, end)
-            if not (yield from reader.more()):
-                return False
-            continue
-        cut = found.start()
-        if lines and cut > reader.at and reader.text[cut - 1] == "\n":
-            cut -= 1
-        mark, n = found[0], found.end() - cut
-        _pass(reader, write, cut)
-        reader.keep = reader.at
-        reader.at += n
-        yield from reader.space()
-        follow, read = next((then, read) for m, then, read in ends if m == mark)
-        fits = (yield from reader.which(follow)) is not None or reader.cut_off(*follow)
-        at, reader.keep = reader.keep, None
-        if fits:
-            reader.at = reader.at if read else at
-            return True
-        reader.at = at
-        _pass(reader, write, at + n)
-
-
-def _pass(reader: Reader, write: Write, end: int) -> None:
-    if end > reader.at:
-        write(reader.text[reader.at : end])
-        reader.at = end
 
 
 def _keyed(calls: Calls) -> Reading[None]:
@@ -304,7 +280,9 @@ def _keyed(calls: Calls) -> Reading[None]:
             return
         members.key(key.strip())
         types = types_of(calls.schema(name, key.strip()))
-        if not (yield from _value(reader, calls.write, types, (("</arg_value>", marks, True),))):
+        if not (
+            yield from tagged_value(reader, calls.write, types, (("</arg_value>", marks, True),))
+        ):
             _cut(calls)
             return
         yield from reader.space()
@@ -341,19 +319,19 @@ def _gemma(calls: Calls, opener: str) -> Reading[None]:
         return
     calls.begin(name)
     if not (yield from read_object(reader, calls.write, relaxed=True)):
-        if reader.cut_off(QUOTE, "<tool_call|>"):
+        if reader.cut_off(QUOTE, GEMMA_END):
             _cut(calls)
         else:
-            yield from _broken(calls, "<tool_call|>")
+            yield from _broken(calls, GEMMA_END)
         return
     calls.end()
-    yield from reader.closes("<tool_call|>")
+    yield from reader.closes(GEMMA_END)
 
 
 def _invokes(calls: Calls, opener: str) -> Reading[None]:
     """<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke> ... (DeepSeek V3.2, V4)."""
     reader, n = calls.reader, calls.n
-    p = _DSML if _DSML in opener else ""
+    p = DSML if DSML in opener else ""
     parameters = (f'<{p}parameter name="', f'<{p}param name="')
     invoke, invoke_end, close = f'<{p}invoke name="', f"</{p}invoke>", opener.replace("<", "</")
     while True:
@@ -381,7 +359,7 @@ def _invokes(calls: Calls, opener: str) -> Reading[None]:
                 types = ["string"] if 'string="true"' in kind else []
             end = "</" + mark[1:].split(" ")[0] + ">"
             ends = ((end, (*parameters, invoke_end), True),)
-            if not (yield from _value(reader, calls.write, types, ends)):
+            if not (yield from tagged_value(reader, calls.write, types, ends)):
                 break
             yield from reader.space()
         whole = yield from reader.take(invoke_end)
@@ -403,9 +381,9 @@ def _v3(calls: Calls, opener: str) -> Reading[None]:
         yield from reader.space()
         if calls.n > n:
             reader.keep = reader.at
-        if not (yield from reader.take(_V3_CALL)):
+        if not (yield from reader.take(V3_CALL)):
             break
-        name = yield from reader.upto(_V3_SEP, _NAME)
+        name = yield from reader.upto(V3_SEP, _NAME)
         fenced = name is not None and name.strip() == "function"
         if fenced:
             name = yield from reader.upto("\n", _NAME)
@@ -416,15 +394,15 @@ def _v3(calls: Calls, opener: str) -> Reading[None]:
             break
         calls.begin(name)
         if not (yield from read_object(reader, calls.write)):
-            yield from _broken(calls, _V3_CALL_END)
+            yield from _broken(calls, V3_CALL_END)
             return
         calls.end()
         if fenced:
             yield from reader.closes("```")
-        yield from reader.closes(_V3_CALL_END)
+        yield from reader.closes(V3_CALL_END)
     if calls.n > n:
         reader.at, reader.keep = reader.keep or 0, None
-        yield from reader.closes(_V3_END)
+        yield from reader.closes(V3_END)
 
 
 def bare_call(calls: Calls) -> Reading[bool]:
@@ -450,19 +428,13 @@ def _nowhere(text: str) -> None:
 Form = Callable[[Calls, str], Reading[None]]
 
 OPENERS: dict[str, Form] = {
-    **dict.fromkeys(_JSON_TAGS, _json_calls),
+    **dict.fromkeys(JSON_TAGS, _json_calls),
     "<tool_call>": _tool_call,
     "<function=": _function,
-    "<|tool_call>": _gemma,
+    GEMMA: _gemma,
     "<function_calls>": _invokes,
-    f"<{_DSML}tool_calls>": _invokes,
-    f"<{_DSML}function_calls>": _invokes,
-    _V3: _v3,
+    f"<{DSML}tool_calls>": _invokes,
+    f"<{DSML}function_calls>": _invokes,
+    V3: _v3,
 }
 """How each form begins, and what reads it; none of the openers begins another."""
-
-
-def markers() -> list[str]:
-    """Texts of the forms that may be tokens of their own in a vocabulary."""
-    own = [*_JSON_TAGS, *_JSON_TAGS.values(), "<|tool_call>", "<tool_call|>", QUOTE, _DSML]
-    return [m for m in (*own, _V3, _V3_SEP, _V3_END, _V3_CALL, _V3_CALL_END) if m]

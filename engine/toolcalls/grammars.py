@@ -9,11 +9,17 @@ from typing import Any
 
 from engine.tokenizer import Tokenizer
 from engine.toolcalls.calls import types_of
-from engine.toolcalls.objects import QUOTE
-
-_DSML = "｜DSML｜"
-_V3, _V3_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
-_V3_CALL, _V3_SEP, _V3_CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
+from engine.toolcalls.marks import (
+    DSML,
+    GEMMA,
+    GEMMA_END,
+    QUOTE,
+    V3,
+    V3_CALL,
+    V3_CALL_END,
+    V3_END,
+    V3_SEP,
+)
 
 Json = Callable[[Any], str]
 """Makes the name of a grammar for values of a JSON schema."""
@@ -40,7 +46,7 @@ def style_of(template: str) -> Style:
 
 def opener_of(style: Style) -> str:
     """The text with which calls of a style begin."""
-    return {Style.GEMMA: "<|tool_call>", Style.DSML: f"<{_DSML}tool_calls>", Style.V3: _V3}.get(
+    return {Style.GEMMA: GEMMA, Style.DSML: f"<{DSML}tool_calls>", Style.V3: V3}.get(
         style, "" if style is Style.BARE else "<tool_call>"
     )
 
@@ -67,9 +73,9 @@ class CallGrammar:
         nl = self._text("\n")
         match style:
             case Style.DSML:
-                body = f"{nl} {several} {self._text(f'</{_DSML}tool_calls>')}"
+                body = f"{nl} {several} {self._text(f'</{DSML}tool_calls>')}"
             case Style.V3:
-                body = f"{several} {self._text(_V3_END)}"
+                body = f"{several} {self._text(V3_END)}"
             case Style.JSON:
                 body = f"{nl}? {one} {nl}? {self._text('</tool_call>')}"
             case _:
@@ -112,9 +118,9 @@ class CallGrammar:
         return f"{self._text(head)} @{self._json(_arguments(schema))} {self._text('}')}"
 
     def _v3(self, name: str, schema: Mapping[str, Any]) -> str:
-        head, tail = f"{_V3_CALL}{name}{_V3_SEP}", _V3_CALL_END
+        head, tail = f"{V3_CALL}{name}{V3_SEP}", V3_CALL_END
         if self._fenced:
-            head, tail = f"{_V3_CALL}function{_V3_SEP}{name}\n```json\n", f"\n```{_V3_CALL_END}"
+            head, tail = f"{V3_CALL}function{V3_SEP}{name}\n```json\n", f"\n```{V3_CALL_END}"
         return f"{self._text(head)} @{self._json(_arguments(schema))} {self._text(tail)}"
 
     def _xml(self, name: str, schema: Mapping[str, Any]) -> str:
@@ -141,20 +147,18 @@ class CallGrammar:
         def value(key: str, part: Any) -> str:
             text = types_of(part) == ["string"]
             said = "true" if text else "false"
-            head = self._text(f'<{_DSML}parameter name="{key}" string="{said}">')
+            head = self._text(f'<{DSML}parameter name="{key}" string="{said}">')
             return (
-                f"{head} {self._value(part, schema, f'</{_DSML}parameter>')} {self._text(chr(10))}"
+                f"{head} {self._value(part, schema, f'</{DSML}parameter>')} {self._text(chr(10))}"
             )
 
         members = self._members(schema, value)
-        head = self._text(f'<{_DSML}invoke name="{name}">\n')
-        return (
-            f"{head} {members} {self._text(chr(10))}? {self._text(f'</{_DSML}invoke>' + chr(10))}"
-        )
+        head = self._text(f'<{DSML}invoke name="{name}">\n')
+        return f"{head} {members} {self._text(chr(10))}? {self._text(f'</{DSML}invoke>' + chr(10))}"
 
     def _gemma(self, name: str, schema: Mapping[str, Any]) -> str:
         body = self._gemma_object(schema, schema, 0)
-        return f"{self._text(f'call:{name}')} {body} {self._text('<tool_call|>')}"
+        return f"{self._text(f'call:{name}')} {body} {self._text(GEMMA_END)}"
 
     def _gemma_object(self, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
         """{key:value,...} with the keys in any order, as often as the model likes."""

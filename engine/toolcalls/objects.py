@@ -6,9 +6,7 @@ import re
 
 from engine.reader import Reader, Reading, begun
 from engine.toolcalls.calls import Write, inside_string
-
-QUOTE = '<|"|>'
-"""The token that Gemma writes around strings."""
+from engine.toolcalls.marks import QUOTE
 
 _WORD = re.compile(r"[\w.+-]*")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")

@@ -25,7 +25,7 @@ from engine.steering import Steering
 from engine.tokenizer import Tokenizer, TokenType
 from engine.toolcalls.calls import declared
 from engine.toolcalls.grammars import CallGrammar, Style, opener_of, style_of
-from engine.toolcalls.objects import QUOTE
+from engine.toolcalls.marks import QUOTE
 from engine.types import Format
 from tests.engine.test_output import CALLS, D, calls, content, tool
 from tests.engine.text_fixtures import small_vocabulary

@@ -110,6 +110,7 @@ CALLS = {
     "qwen xml, bare": "<function=get_weather><parameter=city>Rome</parameter><parameter=days>2"
     "</parameter></function>",
     "function with json": '<function=get_weather>{"city": "Rome", "days": 2}</function>',
+    "signature": '<function=get_weather(city="Rome", days=2)></function>',
     "laguna": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
     "<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
     "gemma": '<|tool_call>call:get_weather{city:<|"|>Rome<|"|>,days:2}<tool_call|>',
@@ -245,6 +246,18 @@ def test_marks_inside_values_are_part_of_them() -> None:
     found = parsed(xml, tools=MANY)
     assert calls(found) == [("write_file", {"path": "x", "text": code})]
     assert parsed(xml, cut_every(1, xml), tools=MANY) == found
+
+
+def test_signatures_hold_literals_only() -> None:
+    def one(text: str) -> list[tuple[str, Any]]:
+        return calls(parsed(f"<function=query({text})></function>", tools=MANY))
+
+    assert one('any=[1, {"a": None}], exact=true') == [
+        ("query", {"any": [1, {"a": None}], "exact": True})
+    ]
+    assert one("") == [("query", {})]
+    for text in ("1", "a=b", "a=f()", "**a", "a=__import__('os')", "a=(", "a=" + "(" * 3000):
+        assert one(text) == []
 
 
 def test_missing_closing_marks_are_forgiven() -> None:
