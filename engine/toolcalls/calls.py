@@ -89,6 +89,15 @@ def inside_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
+def loads(text: str) -> Any:
+    """The value of a JSON text; `ValueError` also for NaN and Infinity, which are none."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
 def types_of(schema: Mapping[str, Any]) -> list[str]:
     """The JSON types that a schema names, in order; none where it does not say."""
     kind = schema.get("type")
@@ -117,7 +126,7 @@ def typed(text: str, types: list[str]) -> str:
         if plain in ("True", "False"):
             return plain.lower()
         try:
-            value = json.loads(plain)
+            value = loads(plain)
         except (ValueError, RecursionError):
             value = text
         if first is not None or not isinstance(value, str):

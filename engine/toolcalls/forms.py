@@ -11,12 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from engine.reader import Reader, Reading, begun
-from engine.toolcalls.calls import (
-    Calls,
-    Members,
-    new_call_id,
-    types_of,
-)
+from engine.toolcalls.calls import Calls, Members, loads, new_call_id, types_of
 from engine.toolcalls.marks import (
     DSML,
     GEMMA,
@@ -133,7 +128,7 @@ def _whole_json_call(calls: Calls, bare: bool) -> Reading[bool]:
     if not (yield from read_object(calls.reader, parts.append)):
         return False
     try:
-        found = json.loads("".join(parts))
+        found = loads("".join(parts))
     except (ValueError, RecursionError):
         return False
     inner = found.get("function")
@@ -144,7 +139,7 @@ def _whole_json_call(calls: Calls, bare: bool) -> Reading[bool]:
         return False
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
+            arguments = loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
             return False
     if not isinstance(arguments, Mapping | None):
@@ -158,17 +153,18 @@ def _whole_json_call(calls: Calls, bare: bool) -> Reading[bool]:
 def _broken(calls: Calls, close: str) -> Reading[None]:
     """Arguments that are no JSON go to the client as they stand: it can tell the model what is wrong."""
     reader = calls.reader
-    while close and (end := reader.text.find(close, reader.at)) < 0:
-        end = len(reader.text) - begun(reader.text, (close,), reader.at)
+    while close:
+        end = reader.text.find(close, reader.at)
+        found = end >= 0
+        if not found:
+            end = len(reader.text) - begun(reader.text, (close,), reader.at)
         calls.write(reader.text[reader.at : end])
-        reader.at = end
+        reader.at = end + len(close) if found else end
+        if found:
+            break
         if not (yield from reader.more()):
             reader.at = len(reader.text)
             break
-    else:
-        end = reader.text.find(close, reader.at) if close else len(reader.text)
-        calls.write(reader.text[reader.at : end].rstrip())
-        reader.at = end + len(close)
     calls.end(complete=False)
 
 
@@ -232,7 +228,7 @@ def _keywords(text: str | None) -> str | None:
             k.arg: words[k.value.id] if isinstance(k.value, ast.Name) else ast.literal_eval(k.value)
             for k in tree.keywords
         }
-        return None if None in found else json.dumps(found, ensure_ascii=False)
+        return None if None in found else json.dumps(found, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
         return None
 

@@ -285,6 +285,25 @@ def test_json_that_models_get_wrong() -> None:
     ]
 
 
+def test_broken_calls_are_the_same_however_they_are_cut() -> None:
+    for text in (
+        '<tool_call>{"name": "write_file", "arguments": {"mode": oops} \n }  </tool_call> \n on',
+        '{"name": "write_file", "arguments": {"mode": oops}} and more',
+        '[TOOL_CALLS]{"name": "write_file", "arguments": {"mode": 1,, } rest',
+        "<|tool_call>call:write_file{mode:[oops]}  <tool_call|>",
+    ):
+        found = parsed(text, tools=MANY)
+        assert [p.complete for p in found if isinstance(p, ToolCallEnd)] == [False]
+        for n in (1, 2, 5):
+            assert parsed(text, cut_every(n, text), tools=MANY) == found
+
+
+def test_no_arguments_that_are_not_json() -> None:
+    for value in ("NaN", "Infinity", "1_000", "0x10"):
+        xml = f"<function=write_file>\n<parameter=mode>\n{value}\n</parameter>\n</function>"
+        assert calls(parsed(xml, tools=MANY)) == [("write_file", {"mode": value})]
+
+
 def test_a_call_behind_a_false_one_is_found() -> None:
     text = f"Use <tool_call> so: <tool_call>{{}}</tool_call> {CALLS['qwen json']}"
     found = parsed(text, tools=[WEATHER])
