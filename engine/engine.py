@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -35,6 +36,7 @@ from engine.types import (
     OnEvent,
     Request,
     Sequence,
+    Span,
     Usage,
     request_ids,
 )
@@ -261,26 +263,36 @@ class Engine:
         for span, tokens in zip(step.spans, result.tokens, strict=True):
             request_id = span.sequence.request_id
             answer = self._answers[request_id]
-            if span.start < span.sequence.n_prompt:
-                answer.progress()
-            if request_id in result.errors:
-                self._fail(request_id, result.errors[request_id])
-            elif span.draft is not None:
-                answer.verified(len(span.draft.tokens), len(tokens) - 1)
-            for token in tokens:
-                if answer.ended:
-                    break
-                answer.accept(token)
-                if answer.usage.completion_tokens == 1:
-                    usage = answer.usage
-                    self._meter.set(
-                        first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
-                    )
+            try:
+                if request_id in result.errors:
+                    raise result.errors[request_id]
+                self._hand_out(answer, span, tokens)
+            except Exception as error:
+                # One answer's fault is not to end the others'.
+                if request_id not in result.errors:
+                    log.exception("An answer failed")
+                self._fail(request_id, error)
             self._retire(answer)
         if speculation is not None:
             live = [span.sequence.request_id in self._answers for span in step.spans]
             speculation.observe(step, result, model.ops, live)
             self._meter.set(speculation=speculation.metrics)
+
+    def _hand_out(self, answer: Answer, span: Span, tokens: Seq[int]) -> None:
+        """Tell what a step did for one answer."""
+        if span.start < span.sequence.n_prompt:
+            answer.progress()
+        if span.draft is not None:
+            answer.verified(len(span.draft.tokens), len(tokens) - 1)
+        for token in tokens:
+            if answer.ended:
+                break
+            answer.accept(token)
+            if answer.usage.completion_tokens == 1:
+                usage = answer.usage
+                self._meter.set(
+                    first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
+                )
 
     def _begin(
         self,
@@ -324,8 +336,10 @@ class Engine:
                 submitted,
             )
             model.scheduler.add(sequence)
-        except EngineError as error:
-            on_event(Failed(request_id, error, Usage()))
+        except Exception as error:
+            if not isinstance(error, EngineError):
+                log.exception("A request could not be begun")
+            on_event(Failed(request_id, _as_engine_error(error), Usage()))
             return
         self._answers[request_id] = answer
         answer.accepted(ready.prompt_end)
