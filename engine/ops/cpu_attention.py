@@ -39,6 +39,7 @@ class AttentionOps(Recorder):
         operands = self._attention(qkv, layer, rope, q_norm, k_norm, eps)
         operands[[Of.OUT, Of.OUT_STRIDE]] = out.floats, out.stride
         operands[Of.GATE] = self._kernel("gate", rowwise.gate) if gated else 0
+        operands[Of.CHUNK] = self._runtime.operation(attention.chunk)
         operands[[Of.CAUSAL, Of.WINDOW, Of.WINDOW_PER_ROW]] = causal, window, window_per_row
         self._emit(attention.place, operands.ctypes.data)
         self._emit(attention.attend, operands.ctypes.data)
@@ -91,7 +92,7 @@ class AttentionOps(Recorder):
                 keys, values, DENSE[kind], self._limits.rows, self._products(kind, "floats"),
                 kernel("softmax", rowwise.softmax), kernel("accumulate", rowwise.accumulate),
                 kernel("merge", rowwise.merge), self._parts, self._slots(),
-                kernel("divide", rowwise.divide), 0, 0, kernel("code", rowwise.code), 0, 0, 0, 1, 0, 1,
+                kernel("divide", rowwise.divide), 0, 0, kernel("code", rowwise.code), 0, 0, 0, 1, 0, 1, 0,
             ],
             np.int64,
         )  # fmt: skip

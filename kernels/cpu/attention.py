@@ -167,18 +167,10 @@ def _weigh(header: int, p: int, m: int, page: int, scores: int, state: int, n: i
         call(field(p, Of.SOFTMAX), (at, valid, state + i * 4 * (STATE + field(p, Of.DIM))))
 
 
-@compiled
-def _chunk(
-    header: int,
-    p: int,
-    row: int,
-    n_rows: int,
-    kv: int,
-    pages: tuple[int, int],
-    state: int,
-    scratch: int,
-) -> None:
-    """Softmax and weighted values over pages [first, end) for all queries of a span and KV head.
+def chunk(
+    header: int, p: int, row: int, n_rows: int, kv: int, begin: int, stop: int, state: int, scratch: int,
+) -> None:  # fmt: skip
+    """Softmax and weighted values over pages [begin, stop) for all queries of a span and KV head.
 
     `state` gets (n_rows * group, STATE + dim) floats.
     """
@@ -203,9 +195,9 @@ def _chunk(
         first, end = min(first, lowest), max(end, last)
     tree = _is_tree(header, row)
     base = load32(field(header, Head.BASES) + 4 * row)
-    for page in range(max(pages[0], first // PAGE), pages[1]):
+    for page in range(max(begin, first // PAGE), stop):
         at = (page_of(header, row, page) * kv_heads + kv) * PAGE * dim * size
-        following = page_of(header, row, min(page + 1, pages[1] - 1)) * kv_heads + kv
+        following = page_of(header, row, min(page + 1, stop - 1)) * kv_heads + kv
         longest = min(PAGE, end - page * PAGE)
         # Of a tree, the page of each row may be another one.
         count = 1 if tree and (page + 1) * PAGE > base else n_rows
@@ -294,17 +286,19 @@ def _split_item(header: int, p: int, tid: int, scratch: int, item: int) -> None:
     threads = field(header, Head.THREADS)
     group = heads // kv_heads
     state_bytes = 4 * (STATE + dim)
-    chunk = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
+    result = scratch + 4 * (PAGE + dim) * SPAN_ROWS * group
     span, kv = item // kv_heads, item % kv_heads
     row, n_rows, n_pages = _span(header, p, span)
     for slot in range((n_pages + CHUNK - 1) // CHUNK):
         if (item + slot) % threads != tid:
             continue
         end = min(n_pages, CHUNK * (slot + 1))
-        _chunk(header, p, row, n_rows, kv, (CHUNK * slot, end), chunk, scratch)
+        call(field(p, Of.CHUNK), (header, p, row, n_rows, kv, CHUNK * slot, end, result, scratch))
         for r in range(n_rows * group):
             index = (row + r // group) * heads + kv * group + r % group
-            copy(parts + (index * slots + slot) * state_bytes, chunk + r * state_bytes, state_bytes)
+            copy(
+                parts + (index * slots + slot) * state_bytes, result + r * state_bytes, state_bytes
+            )
 
 
 @compiled
@@ -315,8 +309,8 @@ def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
     group = heads // kv_heads
     state_bytes = 4 * (STATE + dim)
     n_most = SPAN_ROWS * group
-    chunk = scratch + 4 * (PAGE + dim) * n_most
-    totals = chunk + state_bytes * n_most
+    result = scratch + 4 * (PAGE + dim) * n_most
+    totals = result + state_bytes * n_most
     span, kv = item // kv_heads, item % kv_heads
     row, n_rows, n_pages = _span(header, p, span)
     n = n_rows * group
@@ -324,10 +318,10 @@ def _whole_item(header: int, p: int, scratch: int, item: int) -> None:
     for r in range(n):
         store32(totals + r * state_bytes, 0xFF800000)
     for first in range(0, n_pages, CHUNK):
-        pages = (first, min(n_pages, first + CHUNK))
-        _chunk(header, p, row, n_rows, kv, pages, chunk, scratch)
+        stop = min(n_pages, first + CHUNK)
+        call(field(p, Of.CHUNK), (header, p, row, n_rows, kv, first, stop, result, scratch))
         for r in range(n):
-            call(merge, (totals + r * state_bytes, chunk + r * state_bytes, dim))
+            call(merge, (totals + r * state_bytes, result + r * state_bytes, dim))
     for r in range(n):
         _deliver(p, row + r // group, kv * group + r % group, totals + r * state_bytes)
 

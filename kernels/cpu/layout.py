@@ -63,6 +63,8 @@ class Attention(IntEnum):
     WINDOW = 34
     """Tokens that a row sees at most, or 0."""
     WINDOW_PER_ROW = 35
+    CHUNK = 36
+    """Address of `attention.chunk`, which is too long to be compiled into each of its callers."""
 
 
 class Delta(IntEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import inspect
 import mmap
 import os
 import sys
@@ -22,8 +23,8 @@ from kernels.cpu import program
 from kernels.cpu.compiler import fingerprint
 from kernels.cpu.layout import ASLEEP_STEP, Head
 
-Operation = Callable[[int, int, int, int, int], None]
-"""See `instructions`."""
+Operation = Callable[..., None]
+"""A function of integers; what an instruction begins with takes those that `instructions` says."""
 
 _HUGE = 2 << 20
 
@@ -94,8 +95,7 @@ def _entry(folder: Path | None) -> Callable[[int, int, int], int]:
 @functools.cache
 def _operation(function: Operation, folder: Path | None) -> Any:
     """An operation, compiled; `address` is what an instruction begins with."""
-    i = types.int64
-    signature = types.void(i, i, i, i, i)
+    signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
     compile_it = functools.partial(numba.cfunc, signature, error_model="numpy")
     return _compile(compile_it, function, folder)
 
