@@ -146,8 +146,11 @@ def _codex(target: Target, home: Path) -> Recipe:
         "model_provider": "lucebox",
         "model": target.model,
         "model_context_window": target.context,
+        # Both are tools that OpenAI's own servers run.
+        "web_search": "disabled",
+        "features.multi_agent": False,
     }
-    given = " ".join(f"-c {name}={json.dumps(value)}" for name, value in options.items())
+    given = " ".join(f"-c '{name}={json.dumps(value)}'" for name, value in options.items())
     return Recipe(home / ".codex" / "config.toml", text, f"codex {given}", _toml)
 
 

@@ -33,6 +33,7 @@ from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine
 
 MARKER = "pineapple"
+SAID = f"word is {MARKER}"  # which is not in the question
 RAN = "the-tool-ran-here"
 CONTEXT = 200_000
 _SECONDS = 180
@@ -87,7 +88,7 @@ class Script:
         if call is not None and "please run" in said.lower():
             yield from (call[i : i + 9] for i in range(0, len(call), 9))
             return
-        for word in f"The word is {MARKER}.".split(" "):
+        for word in f"The {SAID}.".split(" "):
             time.sleep(0.01)
             yield word + " "
 
@@ -179,7 +180,7 @@ def _try(name: str, folder: Path, work: Path, server: Server, script: Script | N
         return f"no turn was finished within {_SECONDS} s"
     if script is None:
         return None if output.strip() else "nothing was printed"
-    if MARKER not in output:
+    if SAID not in output:
         return f"the answer did not arrive: {output[-600:]}"
     script.use_tool, script.result_came_back = True, False
     try:
