@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QLocale, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QComboBox,
     QDoubleSpinBox,
     QHBoxLayout,
@@ -41,6 +42,14 @@ def choice_words(choice: str) -> str:
         "dark": translate("Settings", "Dark"),
         "fast": translate("Settings", "Fast"),
         "exact": translate("Settings", "Exact"),
+        "auto": translate("Settings", "Automatic"),
+        "chain": translate("Settings", "Chain"),
+        "tree": translate("Settings", "Tree"),
+        "off": translate("Settings", "Off"),
+        "on": translate("Settings", "On"),
+        "model": translate("Settings", "As the model likes"),
+        "primary": translate("Settings", "First model"),
+        "refuse": translate("Settings", "Refuse"),
     }
     return known.get(choice) or LANGUAGES.get(choice, choice)
 
@@ -76,7 +85,8 @@ class Row(QWidget):
         texts.addWidget(name)
         if help:
             texts.addWidget(label(help, "small", wrap=True))
-        if not control.accessibleName():
+        says_itself = isinstance(control, QAbstractButton) and control.text()
+        if not control.accessibleName() and not says_itself:
             control.setAccessibleName(title)
         control.setAccessibleDescription(help)
         row = QVBoxLayout(self) if wide else QHBoxLayout(self)

@@ -180,6 +180,7 @@ class KeyMap(QDialog):
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setWidget(body)
+        scroll.setAccessibleName(self.tr("Keys"))
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 20)
         column.setSpacing(theme().space(4))

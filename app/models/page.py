@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QStackedWidget,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -143,6 +144,9 @@ class ModelsPage(Page):
         self._search = self._filter.addAction(
             theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition
         )
+        for inner in self._filter.findChildren(QToolButton):
+            inner.setAccessibleName(self.tr("Clear the filter"))
+            inner.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._chips.setAccessibleName(self.tr("Folder of"))
         row = QHBoxLayout()
         row.setContentsMargins(24, 12, 24, 4)

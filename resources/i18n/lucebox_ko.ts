@@ -1090,6 +1090,10 @@
         <translation>이름으로 걸러내기</translation>
     </message>
     <message>
+        <source>Clear the filter</source>
+        <translation>필터 지우기</translation>
+    </message>
+    <message>
         <source>Folder of</source>
         <translation>폴더</translation>
     </message>
@@ -1384,6 +1388,38 @@
     <message>
         <source>Exact</source>
         <translation>정확하게</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>Chain</source>
+        <translation>한 줄기</translation>
+    </message>
+    <message>
+        <source>Tree</source>
+        <translation>나무</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>끔</translation>
+    </message>
+    <message>
+        <source>On</source>
+        <translation>켬</translation>
+    </message>
+    <message>
+        <source>As the model likes</source>
+        <translation>모델에 맡김</translation>
+    </message>
+    <message>
+        <source>First model</source>
+        <translation>첫 번째 모델</translation>
+    </message>
+    <message>
+        <source>Refuse</source>
+        <translation>거절</translation>
     </message>
     <message>
         <source>Models folder</source>

@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QLabel, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+)
 from pytestqt.qtbot import QtBot
 
 import app.settings_page as settings_page_module
-from app.forms import Field
+from app.forms import Field, choice_words
 from app.page import Services
 from app.settings import (
     Settings,
@@ -231,3 +238,14 @@ def test_settings_that_cannot_be_saved_are_told(
         settings.update(theme="dark")
     assert "Read-only" in failed.args[0]
     assert settings.value.theme == "dark", "the change holds until the window closes"
+
+
+def test_every_choice_has_words() -> None:
+    for cls in (AppSettings, EngineConfig):
+        for info in settings_of(cls).values():
+            assert [c for c in info.choices if choice_words(c) == c] == []
+
+
+def test_a_button_in_a_row_says_what_it_does(page: SettingsPage) -> None:
+    named = {b.accessibleName() or b.text() for b in page.findChildren(QAbstractButton)}
+    assert {"Export all chats…", "Copy diagnostics"} <= named
