@@ -35,6 +35,10 @@ _LUCEBOX_NAMES = (
 )
 
 
+_NOT_COMPARED = ("tokenizer.chat_template", "tokenizer.ggml.token_type", "tokenizer.ggml.scores")
+"""Parts of the target's tokenizer that a draft's needs not: it writes no text, its tokens are compared."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scheme:
     """What `quantize_draft` makes of matrices: `fine` for what suffers most, `plain` for the rest.
@@ -199,7 +203,7 @@ def _llama_cpp_keys(
         if f"{target.architecture}.rope.dimension_sections" in target.meta:
             yield Key(f"{a}.rope.dimension_sections", "int32", [cfg.head_dim // 2, 0, 0, 0])
         for key in _all_keys(target.path):
-            if key.name.startswith("tokenizer.") and key.name != "tokenizer.chat_template":
+            if key.name.startswith("tokenizer.") and key.name not in _NOT_COMPARED:
                 yield key
     yield Key("tokenizer.ggml.mask_token_id", "uint32", cfg.mask)
 
