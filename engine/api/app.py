@@ -7,14 +7,22 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from engine.api import admin, anthropic, info, openai_chat, openai_text
+from engine.api import admin, anthropic, info, openai_chat, openai_responses, openai_text
 from engine.api.errors import RESPONSES, ApiError, as_api_error, error_response, of_validation
 from engine.api.guard import Guard
+from engine.api.responses_store import ResponseStore
 from engine.api.served import Models
 from engine.errors import EngineError
 from engine.version import version
 
-ROUTERS = (openai_chat.router, openai_text.router, anthropic.router, info.router, admin.router)
+ROUTERS = (
+    openai_chat.router,
+    openai_text.router,
+    openai_responses.router,
+    anthropic.router,
+    info.router,
+    admin.router,
+)
 
 
 def make_app(models: Models, key: str | None = None) -> ASGIApp:
@@ -28,6 +36,7 @@ def bare_app(models: Models) -> FastAPI:
         title="Lucebox", version=version(), docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.state.models = models
+    app.state.responses = ResponseStore()
     for router in ROUTERS:
         app.include_router(router, responses=RESPONSES)
     app.add_exception_handler(RequestValidationError, _invalid)
