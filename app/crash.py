@@ -149,6 +149,10 @@ def _give_streams() -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end
 
 
+_LIBRARIES = """If there is one, a system library that Qt needs is missing: ./start looks for those and
+installs them, or prints the line that does."""
+
+
 def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
     if kind == QtMsgType.QtFatalMsg and "platform plugin" in message:
         # A display is named that does not answer; Qt would abort now, with words for developers.
@@ -156,6 +160,7 @@ def _on_qt_message(kind: QtMsgType, context: QMessageLogContext, message: str) -
 
         log.info("%s", message)
         print(cli.NO_DISPLAY, file=sys.stderr)
+        print(f"\n{_LIBRARIES}", file=sys.stderr)
         os._exit(cli.EXIT_NO_DISPLAY)
     level = _LEVELS.get(kind, logging.WARNING)
     logging.getLogger("qt").log(level, "%s", message)

@@ -144,3 +144,4 @@ def test_a_display_that_does_not_answer_is_told_in_plain_words(user_folders: Pat
     )
     assert run.returncode == EXIT_NO_DISPLAY
     assert "generate --demo" in run.stderr and "Abort" not in run.stderr
+    assert "system library" in run.stderr, "Qt says no more than that it could not begin"
