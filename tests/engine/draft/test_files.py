@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import struct
@@ -193,3 +194,28 @@ def test_usual_layers() -> None:
     assert usual_layers(40, 5, qwen35=True) == (1, 10, 19, 28, 37)
     assert usual_layers(32, 5, qwen35=True) == (1, 8, 15, 22, 29)
     assert usual_layers(30, 1) == (15,)
+
+
+@pytest.mark.parametrize("dialect", ["lucebox-b", "llamacpp"])
+def test_damaged_headers_are_refused_in_words(dialect: str, tmp_path: Path) -> None:
+    path = draft_path("dflash_qwen3", "swa", dialect, tmp_path)
+    whole, rng = path.read_bytes(), np.random.default_rng(7)
+    refused = 0
+    for _ in range(60):
+        bad = bytearray(whole)
+        bad[int(rng.integers(0, 1400))] = int(rng.integers(0, 256))
+        path.write_bytes(bad)
+        try:
+            open_draft(path)
+        except (ModelFileError, UnsupportedModel):
+            refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize("value", [None, 0, -1, 1e308, "x", [], {}, [1], True, 2**40, 3.5])
+def test_no_value_of_a_config_is_unforeseen(home: Path, value: Any) -> None:
+    config = json.loads((home / "config.json").read_text())
+    for key in config:
+        (home / "config.json").write_text(json.dumps({**config, key: value}))
+        with contextlib.suppress(ModelFileError, UnsupportedModel):
+            assert isinstance(open_draft(home), DraftFile)
