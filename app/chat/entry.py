@@ -54,6 +54,7 @@ class Entry:
         self.error: Laid | None = None
         self.thinking = ""
         self.thinking_open = False
+        self._seen: tuple[str, str, State, bool] | None = None
         self.refresh()
 
     @property
@@ -69,6 +70,10 @@ class Entry:
     def refresh(self) -> None:
         """Take over what changed in the message."""
         text = self.message.text
+        seen = (text, self.message.error, self.message.state, self.unfolded)
+        if seen == self._seen:
+            return
+        self._seen = seen
         if not self.is_user:
             parts = split_thinking(text)
             self.thinking, self.thinking_open = parts.thinking.strip(), parts.open
@@ -121,6 +126,7 @@ class Entry:
         self.main = Laid(self._styles.answer, self._lexers, plain=self.is_user)
         self.thought = self.error = None
         width, self._width = self._width, 0.0
+        self._seen = None
         self.set_width(width)
         self.refresh()
 
