@@ -14,10 +14,11 @@ from engine.config import SamplingParams
 from engine.engine import Engine
 from engine.errors import BadRequest, ContextOverflow
 from engine.follow import follow
+from engine.footprint import Footprint
 from engine.gguf import read_header
 from engine.passes import Pass, Profile, pass_costs, read_bandwidth, weight_bytes
 from engine.passes import profiles as kernels_of
-from engine.placement import Footprint, size_text
+from engine.placement import size_text
 from engine.types import Finished, Request, Usage
 
 _WARM_UP = 8
@@ -220,7 +221,7 @@ def measure(
         if lengths:
             profiles += engine.use(lambda model: kernels_of(model, 0, (min(lengths),)))
     read = engine.use(read_bandwidth)
-    footprint = Footprint.of(header, on_card=on_card)
+    footprint = Footprint.of(header)
 
     def of_read(context: int, rate: Series) -> float | None:
         """Weights once, and the keys and values of the middle of what was written."""

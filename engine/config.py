@@ -95,11 +95,20 @@ def check_bounds(config: Any) -> None:
                 )
 
 
+AUTO = "auto"
+"""The device that is chosen for the model: a graphics card where it fits, else the processor."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """How one model is loaded and run. None means: chosen from the model and this PC."""
 
-    device: str = setting("cpu", "Device", "Where the model runs.", flag="--device")
+    device: str = setting(
+        AUTO,
+        "Device",
+        "Where the model runs: cpu, cuda:0, or auto, which takes a graphics card if the model fits there.",
+        flag="--device",
+    )
     threads: int | None = setting(
         None,
         "CPU threads",

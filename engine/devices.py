@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import platform
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import psutil
 
 _NEEDED_CUDA = (12, 0)  # what the CuPy packages of this application are built for
 _NEEDED_DRIVER = "525"
+_NEEDED_CAPABILITY = (7, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Device:
     """A place where a model can run.
 
     `id` is "cpu" or "cuda:0", `kind` "cpu" or "cuda"; memory in bytes, as the system (or this
-    container's limit) gives it; `cores` physical cores this process may use, 0 for a card.
+    container's limit) gives it; `cores` physical cores this process may use, 0 for a card. `problem` is a
+    sentence on why it cannot be used, "" if it can.
     """
 
     id: str
@@ -29,6 +32,7 @@ class Device:
     memory_total: int
     memory_free: int
     cores: int = 0
+    problem: str = ""
 
 
 def devices() -> tuple[Device, ...]:
@@ -65,13 +69,18 @@ def gpus() -> tuple[tuple[Device, ...], str | None]:
         problem = _driver_problem(
             _text(pynvml.nvmlSystemGetDriverVersion()), pynvml.nvmlSystemGetCudaDriverVersion()
         )
+        problem = problem or _missing_part()
         found = []
         for i in range(pynvml.nvmlDeviceGetCount()):
             handle = pynvml.nvmlDeviceGetHandleByIndex(i)
             memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
             name = _text(pynvml.nvmlDeviceGetName(handle))
-            found.append(Device(f"cuda:{i}", "cuda", name, int(memory.total), int(memory.free)))
-        return tuple(found), problem
+            why = problem or _too_old(name, pynvml.nvmlDeviceGetCudaComputeCapability(handle))
+            found.append(
+                Device(f"cuda:{i}", "cuda", name, int(memory.total), int(memory.free), 0, why or "")
+            )
+        whys = {d.problem for d in found}
+        return tuple(found), problem or (min(whys) or None if len(whys) == 1 else None)
     except pynvml.NVMLError as error:
         return (), f"The NVIDIA driver did not answer ({error}). The processor is used."
     finally:
@@ -114,6 +123,27 @@ def _driver_problem(driver: str, cuda: int) -> str | None:
         f"The NVIDIA driver {driver} is too old: it knows CUDA {version[0]}.{version[1]}, needed is "
         f"{_NEEDED_CUDA[0]}.{_NEEDED_CUDA[1]} (driver {_NEEDED_DRIVER} or newer). "
         "The processor is used until the driver is updated."
+    )
+
+
+def _missing_part() -> str | None:
+    """Why kernels cannot be run although a card and its driver are there, or None."""
+    if importlib.util.find_spec("cupy") is not None:
+        return None
+    return (
+        "There is an NVIDIA card, and the part of this program that uses it is not installed: CuPy is"
+        " missing. Run the setup again on this PC, or install the extra cuda12 or cuda13."
+        " The processor is used until then."
+    )
+
+
+def _too_old(name: str, capability: tuple[int, int]) -> str | None:
+    """Why a card cannot be used, or None."""
+    if tuple(capability) >= _NEEDED_CAPABILITY:
+        return None
+    return (
+        f"{name} has compute capability {capability[0]}.{capability[1]}; needed is 7.5 (GeForce RTX 20"
+        " series) or newer. The processor is used."
     )
 
 

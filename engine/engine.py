@@ -103,7 +103,7 @@ class Engine:
             self._refuse_closed()
             former = self._model
             try:
-                model = load_model(Path(path), config, on_progress, cancel)
+                model = load_model(Path(path), config, on_progress, cancel, _on_card(former))
             except OutOfMemory:
                 if former is None:
                     raise
@@ -488,3 +488,8 @@ def _as_engine_error(error: Exception) -> EngineError:
         f"The request failed in a way that was not foreseen ({type(error).__name__}: {error})."
         " The log has the details; please report it."
     )
+
+
+def _on_card(model: LoadedModel | None) -> int:
+    """Bytes that a model gives back to its graphics card when it goes."""
+    return sum(model.ops.memory().values()) if model and model.plan.device != "cpu" else 0

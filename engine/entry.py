@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EngineError, UnsupportedModel
+from engine.footprint import Footprint
 from engine.gguf import HeaderSummary, part_of, read_header
 from engine.models.base import is_known
-from engine.placement import Footprint
 
 LUCEBOX, ELSEWHERE = "Lucebox", "Elsewhere"
 CHAT, PROJECTOR, DRAFT, UNKNOWN, BROKEN = "chat", "projector", "draft", "unknown", "broken"
@@ -77,7 +77,12 @@ _FACTS = (
 
 def from_facts(path: Path, files: tuple[Path, ...], facts: dict[str, Any]) -> Entry:
     """The entry of `Entry.facts`; `KeyError`, `TypeError` or `ValueError` for facts of another version."""
-    footprint = Footprint(**{key: int(value) for key, value in facts["footprint"].items()})
+    numbers = dict(facts["footprint"])
+    weights, loose, kv_values, on_card = map(int, numbers.pop("draft"))
+    names = {f.name for f in dataclasses.fields(Footprint)} - {"draft"}
+    footprint = Footprint(
+        **{name: int(numbers[name]) for name in names}, draft=(weights, loose, kv_values, on_card)
+    )
     values = {name: type(getattr(_EMPTY, name))(facts[name]) for name in _FACTS}
     architecture = values["architecture"]
     return Entry(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,15 +17,17 @@ from numpy.typing import NDArray
 from engine import cards, placement
 from engine.beside import beside
 from engine.chat import ChatTemplate
-from engine.config import EngineConfig, Plan, Spec
+from engine.config import AUTO, EngineConfig, Plan, Spec
 from engine.devices import devices
 from engine.draft.base import Target
 from engine.draft.choosing import begin, choose
 from engine.draft.speculation import Speculation
 from engine.errors import (
     BadRequest,
+    KernelError,
     ModelFileError,
     OutOfMemory,
+    UnsupportedModel,
 )
 from engine.gguf import ModelFile, open_model
 from engine.grammar import Grammars
@@ -32,6 +35,7 @@ from engine.library import folder_problem, refuse_unless_chat_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
+from engine.passes import ROWS
 from engine.paths import cache_dir
 from engine.runner import Runner
 from engine.sampling import Sampler
@@ -40,6 +44,8 @@ from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
 from engine.types import LoadProgress, ModelInfo, Step, StepResult
 from engine.weights import load_weights
+
+log = logging.getLogger(__name__)
 
 OnProgress = Callable[[LoadProgress], None]
 
@@ -114,74 +120,98 @@ def load_model(
     config: EngineConfig | None = None,
     on_progress: OnProgress | None = None,
     cancel: threading.Event | None = None,
+    leaving: int = 0,
 ) -> LoadedModel:
     """Open, check, place and upload a model; nothing is kept when it fails.
 
-    Raises `ModelFileError`, `UnsupportedModel`, `OutOfMemory`, `BadRequest` or `LoadCancelled`.
+    Where the device is chosen here and a card fails, the processor takes over, with a note. `leaving` bytes
+    would come free with the former model. Raises `ModelFileError`, `UnsupportedModel`, `OutOfMemory`,
+    `BadRequest`, `KernelError` or `LoadCancelled`.
     """
-    config = config or EngineConfig()
+    config, cancel = config or EngineConfig(), cancel or threading.Event()
     with open_model(path) as file:
         refuse_unless_chat_model(file)
-        model = model_of(file.architecture)
-        cfg = model.read_config(file)
-        plan = placement.resolve(config, file, devices())
-        tokenizer = Tokenizer.from_gguf(file.meta)
-        if tokenizer.vocab_size > cfg.n_vocab:
-            raise ModelFileError(
-                f"The tokenizer has {tokenizer.vocab_size:,} tokens and the model {cfg.n_vocab:,};"
-                " the file is put together from parts that do not fit."
-            )
-        template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
-        guessed = MOST_GUESSED if plan.spec is not Spec.OFF else 0
-        limits = Limits(
-            rows=plan.prefill_chunk + plan.max_concurrency + guessed,
-            sequences=plan.max_concurrency,
-            pages=plan.n_pages,
-            page_tokens=plan.page_tokens,
-            pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
-            slots=plan.n_slots,
-            tried=guessed,
+        plan = placement.resolve(config, file, devices(), leaving)
+        try:
+            return _bring(file, config, plan, on_progress, cancel)
+        except (KernelError, UnsupportedModel, OutOfMemory) as error:
+            if config.device != AUTO or plan.device == "cpu":
+                raise
+            if leaving and isinstance(error, OutOfMemory):
+                raise
+            log.warning("%s is loaded on the processor: %s", path.name, error)
+            note = f"It runs on the processor, since {plan.device} failed. {error}"
+        plan = placement.resolve(replace(config, device="cpu"), file, devices())
+        plan = replace(plan, notes=(note, *plan.notes))
+        return _bring(file, config, plan, on_progress, cancel)
+
+
+def _bring(
+    file: ModelFile,
+    config: EngineConfig,
+    plan: Plan,
+    on_progress: OnProgress | None,
+    cancel: threading.Event,
+) -> LoadedModel:
+    """Carry out a plan."""
+    model = model_of(file.architecture)
+    cfg = model.read_config(file)
+    tokenizer = Tokenizer.from_gguf(file.meta)
+    if tokenizer.vocab_size > cfg.n_vocab:
+        raise ModelFileError(
+            f"The tokenizer has {tokenizer.vocab_size:,} tokens and the model {cfg.n_vocab:,};"
+            " the file is put together from parts that do not fit."
         )
-        cancel = cancel or threading.Event()
-        ops = make_ops(plan, on_progress, cancel)
+    template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
+    guessed = MOST_GUESSED if plan.spec is not Spec.OFF else 0
+    limits = Limits(
+        rows=plan.prefill_chunk + plan.max_concurrency + guessed,
+        sequences=plan.max_concurrency,
+        pages=plan.n_pages,
+        page_tokens=plan.page_tokens,
+        pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+        slots=plan.n_slots,
+        tried=guessed,
+    )
+    ops = make_ops(plan, on_progress, cancel)
 
-        def record() -> tuple[Speculation | None, str]:
-            with _freed_on_failure(ops, path.name):
-                _preparing(on_progress)
-                ops.allocate(cfg.shape, limits)
-                target = Target(file, cfg, weights, ops, limits, plan)
-                drafter, note = choose(target)
-                try:
-                    with ops.recording(drafter.needs) if drafter else ops.recording():
-                        model.forward(ops, weights, cfg)
-                    _warm_up(ops, on_progress)
-                    return (begin(drafter, target, cfg.n_vocab) if drafter else None), note
-                except BaseException:
-                    if drafter is not None:
-                        drafter.close()
-                    raise
+    def record() -> tuple[Speculation | None, str]:
+        with _freed_on_failure(ops, file.path.name):
+            _preparing(on_progress)
+            ops.allocate(cfg.shape, limits)
+            target = Target(file, cfg, weights, ops, limits, plan)
+            drafter, note = choose(target)
+            try:
+                with ops.recording(drafter.needs) if drafter else ops.recording():
+                    model.forward(ops, weights, cfg)
+                _warm_up(ops, _sizes(plan), on_progress)
+                return (begin(drafter, target, cfg.n_vocab) if drafter else None), note
+            except BaseException:
+                if drafter is not None:
+                    drafter.close()
+                raise
 
-        def undo(made: tuple[Speculation | None, str]) -> None:
-            if made[0] is not None:
-                made[0].close()
-            ops.close()
+    def undo(made: tuple[Speculation | None, str]) -> None:
+        if made[0] is not None:
+            made[0].close()
+        ops.close()
 
-        with _freed_on_failure(ops, path.name):
-            weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
-        on_cpu = plan.device == "cpu"
-        speculation, note = beside(record, cancel, undo) if on_cpu else record()
-        return LoadedModel(
-            info=_info(file, plan, tokenizer, template, cfg.n_vocab, note),
-            config=config,
-            plan=plan,
-            tokenizer=tokenizer,
-            template=template,
-            ops=ops,
-            runner=Runner(ops, limits, cfg.shape),
-            scheduler=_scheduler(plan, speculation),
-            grammars=Grammars(tokenizer),
-            speculation=speculation,
-        )
+    with _freed_on_failure(ops, file.path.name):
+        weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
+    on_cpu = plan.device == "cpu"
+    speculation, note = beside(record, cancel, undo) if on_cpu else record()
+    return LoadedModel(
+        info=_info(file, plan, tokenizer, template, cfg.n_vocab, (note, *_fallbacks(ops))),
+        config=config,
+        plan=plan,
+        tokenizer=tokenizer,
+        template=template,
+        ops=ops,
+        runner=Runner(ops, limits, cfg.shape),
+        scheduler=_scheduler(plan, speculation),
+        grammars=Grammars(tokenizer),
+        speculation=speculation,
+    )
 
 
 def _scheduler(plan: Plan, speculation: Speculation | None) -> Scheduler:
@@ -203,8 +233,7 @@ def make_ops(plan: Plan, on_progress: OnProgress | None, cancel: threading.Event
         from engine.ops.cuda import CudaOps
 
         compiling = partial(_preparing, on_progress)
-        # Without what drafts need, so far.
-        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)  # type: ignore[return-value]
+        return CudaOps(plan.device, plan.precision, cache_dir() / "kernels", compiling)
     # Compiling takes long the first time.
     return beside(partial(_make_cpu_ops, plan), cancel, undo=lambda ops: ops.close())
 
@@ -233,14 +262,31 @@ def _freed_on_failure(ops: Ops, name: str) -> Iterator[None]:
         raise
 
 
-def _warm_up(ops: Ops, on_progress: OnProgress | None) -> None:
-    """Run one token, so that compiling kernels is part of the load and not of the first answer."""
-    if on_progress is not None:
-        on_progress(LoadProgress("warming up", 0, 1))
+def _sizes(plan: Plan) -> list[int]:
+    """Steps that differ in what they need at first: on a card there is a graph for each of these."""
+    return [m for m in ROWS if m <= plan.prefill_chunk] if plan.device != "cpu" else [1]
+
+
+def _warm_up(ops: Ops, sizes: Seq[int], on_progress: OnProgress | None) -> None:
+    """Run steps of these sizes, so that compiling kernels and capturing graphs is part of the load: the
+    first answer does not wait for it, and later no more memory is needed."""
     zero = np.zeros(1, dtype=np.int32)
-    ops.run(StepInput(zero, zero, zero, zero[None, :], zero, zero))
+    for done, rows in enumerate(sizes):
+        if on_progress is not None:
+            on_progress(LoadProgress("warming up", done, len(sizes)))
+        index = np.arange(rows, dtype=np.int32)
+        zeros = np.zeros_like(index)
+        ops.run(StepInput(zeros, index, zeros, zero[None, :], zero, zero))
     if on_progress is not None:
-        on_progress(LoadProgress("warming up", 1, 1))
+        on_progress(LoadProgress("warming up", len(sizes), len(sizes)))
+
+
+def _fallbacks(ops: Ops) -> tuple[str, ...]:
+    """What a card does otherwise than usual, since it failed there in its self-test; logged once a load."""
+    notes: tuple[str, ...] = getattr(ops, "notes", tuple)()
+    for note in notes:
+        log.warning("%s", note)
+    return notes
 
 
 def _template_file(plan: Plan) -> str | None:
@@ -260,7 +306,7 @@ def _info(
     tokenizer: Tokenizer,
     template: ChatTemplate,
     n_vocab: int,
-    note: str,
+    more: tuple[str, ...],
 ) -> ModelInfo:
     warnings = tokenizer.warnings
     if template.problem:
@@ -280,5 +326,6 @@ def _info(
         sampling=cards.sampling_defaults(file.meta),
         thinking=cards.thinking_limits(file.meta),
         warnings=warnings,
-        notes=tuple(n for n in (*plan.notes, note, folder_problem(cache_dir())) if n),
+        notes=tuple(n for n in (*plan.notes, *more, folder_problem(cache_dir())) if n),
+        device=plan.device,
     )

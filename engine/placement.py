@@ -2,179 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from engine.config import EngineConfig, Plan, Precision, Spec
+from engine.config import AUTO, EngineConfig, Plan, Precision, Spec
 from engine.devices import Device
 from engine.errors import BadRequest, EngineError, OutOfMemory
+from engine.footprint import PAGE_TOKENS, Footprint, float_bytes
 from engine.gguf import HeaderSummary, read_header
-from engine.ops.cuda_device import bytes_on_card
-from engine.scheduler import MOST_GUESSED
 from engine.types import MemoryPart
 
-PAGE_TOKENS = 64
 DEFAULT_CTX = 16_384  # chosen for the user where memory and model allow; more is a setting away
 _LEAST_CTX = 2_048  # below this an automatic context is of no use
+_GOOD_CTX = 4_096  # a card that holds less context than this is left for the processor
 _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
-_CHECKPOINTS = 8  # recurrent states that remember prefixes
-_BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
-_BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
-# Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other
-# types become f16, or f32 for exact products. `kernels.cpu` has the last word; a test compares.
-_KEPT = {
-    "F32": 4, "F16": 2, "BF16": 2, "Q4_0": 18, "Q4_1": 20, "Q5_0": 22, "Q5_1": 24, "Q8_0": 34,
-    "Q2_K": 100, "Q3_K": 114, "Q4_K": 148, "Q5_K": 180, "Q6_K": 210, "IQ4_NL": 18, "IQ4_XS": 138,
-    "MXFP4": 17,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What of a file decides over memory; 0 where the file does not say.
-
-    `weights` bytes of matrices as they are kept, and `loose` weights that are kept as plain floats;
-    `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
-    recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
-    bytes that recurrent layers keep of a guessed token until it is verified. `draft` has the weights, loose
-    weights, keys and values of the file's own draft layer.
-    """
-
-    weights: int
-    loose: int
-    context: int
-    kv_values: int
-    row: int
-    n_vocab: int
-    state: int = 0
-    tried_row: int = 0
-    draft: tuple[int, int, int] = (0, 0, 0)
-
-    @classmethod
-    def of(cls, header: HeaderSummary, on_card: bool = False) -> Footprint:
-        """Read it from a header, as the processor or a graphics card keeps it; never raises, whatever the
-        file holds."""
-        arch, meta = header.architecture, header.meta
-        blocks = _number(meta, f"{arch}.block_count")
-        layers = max(0, blocks - _number(meta, f"{arch}.nextn_predict_layers"))
-        embd = _number(meta, f"{arch}.embedding_length")
-        heads = _largest(meta, f"{arch}.attention.head_count")
-        key = _number(meta, f"{arch}.attention.key_length") or (embd // heads if heads else 0)
-        value = _number(meta, f"{arch}.attention.value_length") or key
-        kv_heads = meta.get(f"{arch}.attention.head_count_kv", heads)
-        if isinstance(kv_heads, list):
-            all_kv_heads = sum(n for n in kv_heads if type(n) is int and 0 < n < 1 << 40)
-        else:
-            kv_heads = _number(meta, f"{arch}.attention.head_count_kv") or heads
-            all_kv_heads = _attention_layers(header, layers) * kv_heads
-        ff = _largest(meta, f"{arch}.feed_forward_length") or _number(
-            meta, f"{arch}.expert_feed_forward_length"
-        )
-        words = meta.get("tokenizer.ggml.tokens")
-        weights, loose = [0, 0], [0, 0]  # of the model, and of its draft layer
-        # Of the blocks after the layers the first may draft, and the others are not loaded.
-        after = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
-        for name, info in header.infos.items():
-            place = int(name.startswith(after[:1]))
-            if name.startswith(after[1:]):
-                continue
-            # The processor keeps rows by sixteen.
-            rows = max(1, math.prod(info.shape[:-1]))
-            n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
-            if on_card:
-                weights[place] += bytes_on_card(info.shape, info.type.id)
-            elif len(info.shape) == 1:
-                weights[place] += 4 * info.shape[0]
-            elif info.type.name in _KEPT:
-                weights[place] += _KEPT[info.type.name] * n_blocks
-            else:
-                loose[place] += info.type.block * n_blocks
-        own_kv = kv_heads * (key + value) if weights[1] and type(kv_heads) is int else 0
-        values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
-        return cls(
-            weights=weights[0],
-            loose=loose[0],
-            draft=(weights[1], loose[1], own_kv),
-            context=_number(meta, f"{arch}.context_length"),
-            kv_values=all_kv_heads * (key + value),
-            state=_state_bytes(header),
-            tried_row=_tried_bytes(header),
-            row=int(values * _BYTES_PER_VALUE),
-            n_vocab=len(words) if isinstance(words, list) else 0,
-        )
-
-    def model(self, config: EngineConfig) -> int:
-        """Bytes of the weights."""
-        return self.weights + self.loose * _float_bytes(config)
-
-    def page(self, config: EngineConfig, on_card: bool = False) -> int:
-        """Bytes of one page of keys and values, all layers; a card always keeps f16."""
-        return self.kv_values * PAGE_TOKENS * (2 if on_card else _float_bytes(config))
-
-    def slots(self, config: EngineConfig) -> int:
-        """Recurrent states: one for each sequence at once, the others remember prefixes."""
-        return config.max_concurrency + _CHECKPOINTS if self.state else 0
-
-    def work(self, config: EngineConfig) -> int:
-        """Bytes of step buffers, logits, recurrent states and vocabulary."""
-        guessed = MOST_GUESSED if config.spec is not Spec.OFF else 0
-        rows = config.prefill_chunk + config.max_concurrency + guessed
-        logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
-        states = self.slots(config) * self.state + guessed * self.tried_row
-        return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
-
-
-def _attention_layers(header: HeaderSummary, layers: int) -> int:
-    """How many of `layers` keep keys and values: in hybrid models only some."""
-    arch, meta = header.architecture, header.meta
-    recurrent = meta.get(f"{arch}.attention.recurrent_layers")
-    if isinstance(recurrent, list):
-        return sum(not r for r in recurrent[:layers])
-    return layers // max(1, _number(meta, f"{arch}.full_attention_interval"))
-
-
-def _more_values(header: HeaderSummary) -> int:
-    """Intermediate values a token of recurrent layers, gated attention and experts."""
-    arch, meta = header.architecture, header.meta
-
-    def number(key: str) -> int:
-        return _number(meta, f"{arch}.{key}")
-
-    more = number("expert_used_count") * number("expert_feed_forward_length")
-    more += number("expert_count")
-    if size := number("ssm.state_size"):
-        more += (2 * number("ssm.group_count") + 3 * number("ssm.time_step_rank")) * size
-        more += _largest(meta, f"{arch}.attention.head_count") * number("attention.key_length")
-    return more
-
-
-def _state_bytes(header: HeaderSummary) -> int:
-    """Matrices and convolution tails of all Gated DeltaNet layers, float32."""
-    arch, meta = header.architecture, header.meta
-    size = _number(meta, f"{arch}.ssm.state_size")
-    n_v, n_k = (_number(meta, f"{arch}.ssm.{k}") for k in ("time_step_rank", "group_count"))
-    tail = max(0, _number(meta, f"{arch}.ssm.conv_kernel") - 1)
-    layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
-    return layers * 4 * size * (n_v * size + tail * (2 * n_k + n_v))
-
-
-def _tried_bytes(header: HeaderSummary) -> int:
-    """What all Gated DeltaNet layers keep of a guessed token: q, k, v and gates, float32."""
-    arch, meta = header.architecture, header.meta
-    size = _number(meta, f"{arch}.ssm.state_size")
-    n_v, n_k = (_number(meta, f"{arch}.ssm.{k}") for k in ("time_step_rank", "group_count"))
-    layers = sum(name.endswith(".ssm_conv1d.weight") for name in header.infos)
-    return layers * 4 * (size * (2 * n_k + n_v) + 2 * n_v)
-
-
-def _float_bytes(config: EngineConfig) -> int:
-    """f16 for fast products; exact ones keep f32 throughout."""
-    return 4 if config.precision is Precision.EXACT else 2
 
 
 @runtime_checkable
@@ -251,7 +96,7 @@ def estimate(
     leaving: int = 0,
     taken: Taken | None = None,
 ) -> Estimate:
-    """How a model would sit on the device of `config`, with the context it would get.
+    """How a model would sit on the device of `config`, or on the one chosen, and with which context.
 
     `leaving` bytes are given back by the model that is loaded now; `taken` corrects the sums by what a
     load like this one really took. `BadRequest` for an unknown device or a file that cannot be read.
@@ -259,7 +104,7 @@ def estimate(
     footprint = Footprint.of(source) if isinstance(source, HeaderSummary) else source.footprint
     if footprint is None:
         raise BadRequest("There is no estimate for a file that cannot be read.")
-    return _Sizing(footprint, config, _device(config, devices), leaving, taken).estimate()
+    return _sizing(footprint, config, devices, leaving, taken)[0].estimate()
 
 
 def resolve(
@@ -273,9 +118,8 @@ def resolve(
     device at all, a note where it fits only when other programs make room. `BadRequest` for a device
     that is not there.
     """
-    device = _device(config, devices)
-    footprint = Footprint.of(model_file, on_card=device.kind != "cpu")
-    sizing = _Sizing(footprint, config, device, leaving)
+    sizing, note = _sizing(Footprint.of(model_file), config, devices, leaving)
+    device = sizing.device
     sizing.refuse_impossible(model_file.name)
     return Plan(
         path=model_file.path,
@@ -292,8 +136,39 @@ def resolve(
         spec=config.spec,
         draft=Path(config.draft).absolute() if config.draft else None,
         budget=config.budget,
-        notes=sizing.notes(),
+        notes=(*((note,) if note else ()), *sizing.notes()),
     )
+
+
+def _sizing(
+    footprint: Footprint,
+    config: EngineConfig,
+    devices: Sequence[Device],
+    leaving: int,
+    taken: Taken | None = None,
+) -> tuple[_Sizing, str]:
+    """The sums on the device of `config`; for "auto" on the card with most room where the model fits, else on
+    the processor, and a sentence on the choice where there was one."""
+    if config.device != AUTO:
+        return _Sizing(footprint, config, _device(config, devices), leaving, taken), ""
+    cards = [d for d in devices if d.kind != "cpu"]
+    sizings = [_Sizing(footprint, config, d, leaving, taken) for d in cards if not d.problem]
+    fitting = [s for s in sizings if s.suits]
+    if fitting:
+        best = max(fitting, key=lambda s: s.available)
+        return best, f"It runs on the graphics card {best.device.name}, where it fits."
+    processor = next((d for d in devices if d.kind == "cpu"), devices[0])
+    note = ""
+    if sizings:
+        best = max(sizings, key=lambda s: s.available)
+        note = (
+            f"It runs on the processor: it needs {size_text(best.need)}, and of the"
+            f" {size_text(best.device.memory_total)} of {best.device.name} {size_text(best.available)}"
+            " can be used."
+        )
+    elif cards:
+        note = cards[0].problem
+    return _Sizing(footprint, config, processor, leaving, taken), note
 
 
 def size_text(n: int) -> str:
@@ -320,7 +195,8 @@ class _Sizing:
         self.reserve = min(free, device.memory_total // 20, _MOST_RESERVE)
         self.available = free - self.reserve
         self.page = footprint.page(config, on_card=device.kind != "cpu")
-        self.weights, self.work = footprint.model(config), footprint.work(config)
+        self.weights = footprint.model(config, on_card=device.kind != "cpu")
+        self.work = footprint.work(config)
         self.measured = taken is not None and self._correct(taken)
         self.draft, draft_page = self._draft()
         self.page += draft_page
@@ -333,20 +209,20 @@ class _Sizing:
     def _draft(self) -> tuple[int, int]:
         """Bytes of the drafter's weights, and of its keys and values of a page."""
         config, on_card = self.config, self.device.kind != "cpu"
-        weights, loose, kv_values = self.footprint.draft
+        weights, loose, kv_values, on_card_weights = self.footprint.draft
         if config.spec is Spec.OFF:
             return 0, 0
         if config.draft:
             try:
-                found = Footprint.of(read_header(Path(config.draft)), on_card)
+                found = Footprint.of(read_header(Path(config.draft)))
             except (EngineError, OSError):
                 return 0, 0  # the load tells what is wrong with it
-            return found.model(config), found.page(config, on_card)
+            return found.model(config, on_card), found.page(config, on_card)
         if on_card:
-            return weights, kv_values * PAGE_TOKENS * 2
+            return on_card_weights, kv_values * PAGE_TOKENS * 2
         return (
-            weights + loose * _float_bytes(config),
-            kv_values * PAGE_TOKENS * _float_bytes(config),
+            weights + loose * float_bytes(config),
+            kv_values * PAGE_TOKENS * float_bytes(config),
         )
 
     def _correct(self, taken: Taken) -> bool:
@@ -378,6 +254,12 @@ class _Sizing:
             return one + more
         left = self.available - self.weights - self.work - one * self.page
         return one + max(0, min(more, left // self.page))
+
+    @property
+    def suits(self) -> bool:
+        """Whether the device holds it with a context that is worth having."""
+        enough = self.config.max_ctx is not None or self.max_ctx >= min(self.wanted, _GOOD_CTX)
+        return self.need <= self.available and enough
 
     def refuse_impossible(self, name: str) -> None:
         """Raise `OutOfMemory` if the device cannot hold it: a processor's other programs may give way, a
@@ -473,21 +355,9 @@ class _Sizing:
 def _device(config: EngineConfig, devices: Sequence[Device]) -> Device:
     for device in devices:
         if device.id == config.device:
+            if device.problem:
+                raise BadRequest(device.problem)
             return device
     raise BadRequest(
         f"Device: found {config.device!r}, expected one of {', '.join(d.id for d in devices)}."
     )
-
-
-def _number(meta: Mapping[str, Any], key: str) -> int:
-    """A positive whole number of the metadata, else 0."""
-    value = meta.get(key)
-    return value if type(value) is int and 0 < value < 1 << 40 else 0
-
-
-def _largest(meta: Mapping[str, Any], key: str) -> int:
-    """As `_number`; the largest of a list that has one for each layer."""
-    value = meta.get(key)
-    if isinstance(value, list):
-        return max((n for n in value if type(n) is int and 0 < n < 1 << 40), default=0)
-    return _number(meta, key)

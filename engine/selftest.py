@@ -1,6 +1,6 @@
 """Every kernel of a graphics card beside NumPy on the user's own card, and the card's measured ceilings.
 
-What was found wrong is kept for the card, its driver and these kernels; every load reads it and uses other ways
+What was found wrong is kept for the card, its driver and these kernels; each load goes another way
 there.
 """
 

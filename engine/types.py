@@ -212,7 +212,8 @@ class LoadProgress:
 class ModelInfo:
     """What is known of a loaded model; sizes in bytes.
 
-    `warnings` are faults that may spoil answers, `notes` what was chosen for the user.
+    `warnings` are faults that may spoil answers, `notes` what was chosen for the user; `device` is where it
+    runs, such as "cpu" or "cuda:0".
     """
 
     path: Path
@@ -228,6 +229,7 @@ class ModelInfo:
     thinking: ThinkingLimits = ThinkingLimits()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)

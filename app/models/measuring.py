@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -81,7 +82,8 @@ class Measuring(QObject):
         """Note what a model that was just loaded holds; what there is room for is another matter now."""
         model = self._controller.model
         if model is not None:
-            taken = Taken.of(self._controller.config, metrics.pages_total, metrics.memory)
+            config = replace(self._controller.config, device=model.device)
+            taken = Taken.of(config, metrics.pages_total, metrics.memory)
             if taken is not None:
                 self._library.measured(model.path, model.file_bytes, memory=taken)
         self._library.estimate_anew()

@@ -168,8 +168,8 @@ def props(request: Request) -> Response:
                 "tokenizer_id": info.name if info else None,
             },
             "runtime": {
-                "backend": config.device.split(":")[0] if config else None,
-                "target_device": config.device if config else None,
+                "backend": info.device.split(":")[0] if info else None,
+                "target_device": info.device if info else None,
                 "draft_device": None,
                 "chunk": config.prefill_chunk if config else None,
                 "max_concurrency": config.max_concurrency if config else None,

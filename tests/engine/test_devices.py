@@ -30,6 +30,8 @@ def nvml(cards: list[tuple[str, int, int]], cuda: int = 12040) -> ModuleType:
         nvmlSystemGetDriverVersion=lambda: b"470.256.02", nvmlSystemGetCudaDriverVersion=lambda: cuda,
         nvmlDeviceGetCount=lambda: len(cards), nvmlDeviceGetHandleByIndex=lambda i: i,
         nvmlDeviceGetMemoryInfo=memory, nvmlDeviceGetName=lambda i: cards[i][0],
+        nvmlDeviceGetCudaComputeCapability=lambda i: (6, 1) if "GTX" in cards[i][0] else (8, 6),
+        nvmlDeviceGetPciInfo=lambda i: SimpleNamespace(busId=f"0000:0{i}:00.0".encode()),
     )  # fmt: skip
     return module
 
@@ -42,6 +44,44 @@ def test_the_processor_of_this_machine() -> None:
     assert devices.devices()[0].id == "cpu"
 
 
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU part is installed."""
+    monkeypatch.setattr(devices, "_missing_part", lambda: None)
+
+
+def test_a_card_s_slot_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = nvml([("RTX 3090", 24, 20), ("RTX 3060", 12, 8)])
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert devices.slot(1) == "0000:01:00.0"
+
+    def lost(_: int) -> None:
+        raise NvmlError("GPU is lost")
+
+    module.nvmlDeviceGetPciInfo = lost  # type: ignore[attr-defined]
+    assert devices.slot(1) == ""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert devices.slot(0) == ""
+
+
+@pytest.mark.usefixtures("cupy")
+def test_a_card_that_is_too_old_is_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml([("RTX 3090", 24, 20), ("GTX 1080", 8, 8)]))
+    found, problem = gpus()
+    assert problem is None and found[0].problem == "" and "7.5" in found[1].problem
+    monkeypatch.setitem(sys.modules, "pynvml", nvml([("GTX 1080", 8, 8)]))
+    found, problem = gpus()
+    assert problem == found[0].problem and "GTX 1080" in found[0].problem
+
+
+def test_a_missing_gpu_part_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml([("RTX 3090", 24, 20)]))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found, problem = gpus()
+    assert found[0].problem == problem and "CuPy" in (problem or "") and "cuda13" in (problem or "")
+
+
+@pytest.mark.usefixtures("cupy")
 def test_cards_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml([("RTX 3090", 24, 20), ("RTX 3060", 12, 8)]))
     found, problem = gpus()

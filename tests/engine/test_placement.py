@@ -12,14 +12,13 @@ from engine.config import EngineConfig, Plan, Precision
 from engine.devices import Device
 from engine.entry import Entry, inspect
 from engine.errors import BadRequest, OutOfMemory
+from engine.footprint import PAGE_TOKENS, Footprint
 from engine.gguf import open_model, read_header
 from engine.loading import load_model
 from engine.ops.cpu import CpuOps
 from engine.placement import (
     DEFAULT_CTX,
-    PAGE_TOKENS,
     Estimate,
-    Footprint,
     Taken,
     estimate,
     resolve,
@@ -39,7 +38,8 @@ def cpu(total: float = 16, free: float = 12) -> Device:
 
 def eight_billion(context: int = 131_072, weights: float = 4.7) -> Footprint:
     """A model of 32 layers with 8 heads of 128 dims for keys and values."""
-    return Footprint(int(weights * GIB), 0, context, 32 * 8 * 256, 400_000, 128_256)
+    size = int(weights * GIB)
+    return Footprint(size, 0, context, 32 * 8 * 256, 400_000, 128_256, card_weights=size)
 
 
 def entry(footprint: Footprint | None) -> Entry:
@@ -92,7 +92,7 @@ def test_nonsense_in_a_header_gives_zeros_and_not_an_error(tmp_path: Path) -> No
     ]  # fmt: skip
     path = tmp_path / "m.gguf"
     path.write_bytes(model(more=more))
-    assert Footprint.of(read_header(path)) == Footprint(16, 0, 0, 0, 0, 0)
+    assert Footprint.of(read_header(path)) == Footprint(16, 0, 0, 0, 0, 0, card_weights=16)
     found = estimate(read_header(path), EngineConfig(), [cpu()])
     assert found.verdict == "fits" and "does not say" in found.explanation
 
@@ -155,7 +155,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanOf:
     path.write_bytes(model(name="Big"))
 
     def resolved(footprint: Footprint, config: EngineConfig, device: Device) -> Plan:
-        monkeypatch.setattr(Footprint, "of", classmethod(lambda cls, header, on_card: footprint))
+        monkeypatch.setattr(Footprint, "of", classmethod(lambda cls, header: footprint))
         return resolve(config, read_header(path), [device])
 
     return resolved
@@ -241,12 +241,51 @@ def test_a_card_must_have_the_memory_free(plan: PlanOf) -> None:
 
 def test_a_card_keeps_whole_chunks_of_packed_matrices_and_f16_pages(fixtures: Path) -> None:
     header = read_header(fixtures / "llama.gguf")
-    on_card, on_cpu = Footprint.of(header, on_card=True), Footprint.of(header)
-    assert on_card.weights == sum(
-        4 * i.shape[0] if len(i.shape) == 1 else i.n_bytes for i in header.infos.values()
+    found, exact = Footprint.of(header), EngineConfig(precision=Precision.EXACT)
+    plain = sum(4 * i.shape[0] if len(i.shape) == 1 else i.n_bytes for i in header.infos.values())
+    assert plain <= found.model(exact, on_card=True) < 1.5 * plain  # chunks of 16 x 256
+    assert 2 * found.page(exact, on_card=True) == found.page(exact)
+
+
+def card(number: int, total: float, free: float, problem: str = "") -> Device:
+    name = f"RTX {number}"
+    return Device(f"cuda:{number}", "cuda", name, int(total * GIB), int(free * GIB), 0, problem)
+
+
+@pytest.mark.parametrize(
+    ("cards", "chosen", "word"),
+    [
+        ((), "cpu", ""),
+        ((card(0, 24, 20),), "cuda:0", "graphics card RTX 0"),
+        ((card(0, 12, 11), card(1, 24, 20)), "cuda:1", "graphics card RTX 1"),
+        ((card(0, 24, 3),), "cpu", "of the 24.0 GB of RTX 0 2.0 GB can be used"),
+        ((card(0, 8, 5.8),), "cpu", "processor"),  # it fits with too small a context only
+        ((card(0, 24, 20, "The driver is too old."),), "cpu", "The driver is too old."),
+        ((card(0, 24, 20, "old"), card(1, 12, 11)), "cuda:1", "RTX 1"),
+    ],
+)
+def test_the_device_is_chosen_where_the_model_fits(
+    fixtures: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cards: tuple[Device, ...],
+    chosen: str,
+    word: str,
+) -> None:
+    monkeypatch.setattr(Footprint, "of", lambda header: eight_billion())
+    header, here = read_header(fixtures / "llama.gguf"), [cpu(), *cards]
+    found = resolve(EngineConfig(), header, here)
+    assert found.device == chosen
+    assert word in " ".join(found.notes) and (
+        word or not found.notes or "runs" not in found.notes[0]
     )
-    exact = EngineConfig(precision=Precision.EXACT)
-    assert 2 * on_card.page(exact, on_card=True) == on_cpu.page(exact)
+    assert estimate(header, EngineConfig(), here).device.id == chosen
+    assert resolve(EngineConfig(device="cpu"), header, here).device == "cpu"
+
+
+def test_a_card_that_cannot_be_used_is_refused_with_the_reason(fixtures: Path) -> None:
+    header = read_header(fixtures / "llama.gguf")
+    with pytest.raises(BadRequest, match="too old"):
+        resolve(EngineConfig(device="cuda:0"), header, [cpu(), card(0, 24, 20, "It is too old.")])
 
 
 def test_a_real_file_is_planned(fixtures: Path) -> None:
@@ -278,7 +317,7 @@ def test_the_estimate_is_what_the_processor_really_holds(
 
 
 def test_a_real_load_corrects_the_sums() -> None:
-    config, device = EngineConfig(max_ctx=8192), cpu()
+    config, device = EngineConfig(device="cpu", max_ctx=8192), cpu()
     guess = estimate(entry(eight_billion()), config, [device])
     pages = bytes_of(guess, "kv") // eight_billion().page(config)
     parts = (

@@ -120,7 +120,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_read(
     def never(*args: Any) -> Any:
         raise AssertionError("the card was touched")
 
-    monkeypatch.setattr("engine.loading._make_ops", never)
+    monkeypatch.setattr("engine.loading.make_ops", never)
     small = devices.Device("cuda:0", "cuda", "Small card", 1 << 30, 1 << 29)
     monkeypatch.setattr(devices, "gpus", lambda: ((small,), None))
     config = EngineConfig(device="cuda:0", max_ctx=16_777_216)

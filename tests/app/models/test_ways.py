@@ -17,7 +17,8 @@ from app.widgets import ErrorCard
 from engine.config import EngineConfig, Precision
 from engine.devices import Device
 from engine.entry import Entry
-from engine.placement import Estimate, Footprint, estimate
+from engine.footprint import Footprint
+from engine.placement import Estimate, estimate
 
 GIB = 1 << 30
 
