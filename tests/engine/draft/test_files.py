@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.convert.writer import Key, Output, write_gguf
 from engine.draft.config import DraftConfig, usual_layers
 from engine.draft.files import DraftFile, open_draft
 from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import open_model
 from engine.models.base import model_of
 from engine.ops.base import Shape
+from engine.quants import by_name
 from tests.engine.draft.drafts import cases, draft_path, expected, target_path
 from tests.reference.numpy_dflash import NumpyDflash
 
@@ -219,3 +221,62 @@ def test_no_value_of_a_config_is_unforeseen(home: Path, value: Any) -> None:
         (home / "config.json").write_text(json.dumps({**config, key: value}))
         with contextlib.suppress(ModelFileError, UnsupportedModel):
             assert isinstance(open_draft(home), DraftFile)
+
+
+def rewritten(
+    tmp_path: Path, arch: str, more: list[Key], extra: list[Output] | None = None
+) -> Path:
+    """The lucebox-a draft under another architecture, with more keys and tensors."""
+    source = draft_path("dflash_qwen3", "full", "lucebox-a", tmp_path)
+    with open_model(source) as file:
+        keys = [
+            Key(k.replace("qwen35-dflash-draft", arch), kind_of(v), v)
+            for k, v in file.meta.items()
+            if k != "general.architecture"
+        ]
+        outputs = [
+            Output(t.name, t.shape, t.type, lambda data=t.data: data) for t in file.tensors.values()
+        ]
+        write_gguf(tmp_path / "out.gguf", arch, keys + more, outputs + (extra or []))
+    return tmp_path / "out.gguf"
+
+
+def kind_of(value: Any) -> str:
+    item = value[0] if isinstance(value, list) else value
+    return {int: "int32", float: "float32", str: "string", bool: "bool"}[type(item)]
+
+
+def zeros(name: str, *shape: int) -> Output:
+    return Output(
+        name, shape, by_name("F32"), lambda: np.zeros((*shape[:-1], 4 * shape[-1]), np.uint8)
+    )
+
+
+def test_gemma_drafts_take_the_target_s_scaled_embedding(tmp_path: Path) -> None:
+    arch = "gemma4-dflash-draft"
+    own = [zeros("token_embd.weight", 512, 128), zeros("output.weight", 512, 128)]
+    more = [Key(f"{arch}.final_logit_softcapping", "float32", 30.0)]
+    file = open_draft(rewritten(tmp_path, arch, more, own))
+    assert file.config.softcap == 30 and abs(file.config.embedding_scale - 128**0.5) < 1e-9
+    told = " ".join(file.config.warnings)
+    assert "embedding scale" in told and "token_embd.weight" in told and "output.weight" in told
+    assert "token_embd.weight" not in file.tensors
+
+
+def test_what_lucebox_files_may_hold_besides(tmp_path: Path) -> None:
+    arch = "dflash-draft"
+    more = [
+        Key(f"{arch}.dflash.context_kv_layer_norm", "uint32", 1),
+        Key(f"{arch}.attention.sliding_window", "uint32", 2048),
+    ]
+    extra = [zeros("dflash.dspark.markov.w1", 512, 4), zeros("blk.0.attn_gate.weight", 4, 128)]
+    file = open_draft(
+        rewritten(tmp_path, arch, more, [*extra, zeros("blk.1.attn_gate.weight", 4, 128)])
+    )
+    cfg = file.config
+    assert cfg.normed_context and cfg.gate == 4 and cfg.windows == (2048, 0)
+    assert "dspark" in " ".join(cfg.warnings) and "layers slide" in " ".join(cfg.warnings)
+    with pytest.raises(UnsupportedModel, match=r"1 tensors.*novel"):
+        open_draft(rewritten(tmp_path, arch, more, [zeros("novel.weight", 4, 4)]))
+    with pytest.raises(ModelFileError, match=r"blk\.1\.attn_gate"):
+        open_draft(rewritten(tmp_path, arch, more, [zeros("blk.0.attn_gate.weight", 4, 128)]))
