@@ -138,12 +138,13 @@ class Scheduler:
                 self._checkpoint(sequence, span)
 
     def _draft(self, sequence: Sequence, guesser: Guesser, most: int) -> Draft | None:
-        """A draft whose places have pages, none taken from others."""
+        """A draft whose places have pages: of those that nobody holds, and one is left for each other one."""
         n, size = len(sequence.tokens), self.pool.page_tokens
         whole = -(-self.max_ctx // size) * size
         wanted = max(guesser.places, most)
         need = -(-min(n + wanted, whole) // size) - len(sequence.pages)
-        if need > 0 and (pages := self.pool.alloc(min(need, self.pool.n_available))):
+        need = min(need, self.pool.n_available - (len(self.running) - 1))
+        if need > 0 and (pages := self.pool.alloc(need)):
             sequence.pages.extend(pages)
         room = len(sequence.pages) * size - n
         most = min(most, room, self.max_ctx - n, sequence.n_most - n)

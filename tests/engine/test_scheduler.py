@@ -11,7 +11,7 @@ from engine.errors import ContextOverflow
 from engine.pages import PagePool
 from engine.scheduler import Scheduler
 from engine.state import StateSlots
-from engine.types import Sequence, Step
+from engine.types import Draft, Sequence, Step
 
 
 def make(pages: int = 64, concurrency: int = 4, chunk: int = 16, max_ctx: int = 200) -> Scheduler:
@@ -232,3 +232,97 @@ def test_states_stay_right_when_slots_and_pages_are_short() -> None:
                 if len(s.tokens) > 100 or random.random() < 0.05:
                     scheduler.remove(s)
                     alive.remove(s)
+
+
+class Guess:
+    """Guesses as many tokens as it may."""
+
+    places = 2
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.released: list[int] = []
+
+    def propose(self, sequence: Sequence, most: int) -> Draft:
+        self.asked.append(most)
+        assert len(sequence.pages) * 4 >= len(sequence.tokens) + most
+        return Draft.chain(range(500, 500 + most))
+
+    def release(self, sequence: Sequence) -> None:
+        self.released.append(sequence.request_id)
+
+
+def guessing(pages: int, max_ctx: int = 200, states: StateSlots | None = None) -> Scheduler:
+    return Scheduler(PagePool(pages, 4), 4, 16, max_ctx, states, Guess())
+
+
+def verified(scheduler: Scheduler, step: Step, accepted: int) -> None:
+    """As the engine does when so many tokens of each draft are right."""
+    tokens = [
+        (*s.tokens[1 : 1 + accepted], 900) if s.draft else (900,) if s.want_logits else ()
+        for s in step.spans
+    ]
+    scheduler.computed(step.spans, tokens)
+    for span, more in zip(step.spans, tokens, strict=True):
+        span.sequence.tokens.extend(more)
+    scheduler.pool.check()
+
+
+def test_a_draft_follows_the_token_that_decodes_and_what_stands_is_computed() -> None:
+    scheduler = guessing(64)
+    scheduler.add(one := sequence(1, [1, 2, 3]))
+    first = plan(scheduler)
+    assert first.spans[0].draft is None  # a prompt is not guessed
+    verified(scheduler, first, 0)
+    step = plan(scheduler)
+    (span,) = step.spans
+    assert span.draft is not None and span.tokens == (900, *span.draft.tokens)
+    assert len(span.tokens) == 32 and span.start == 3
+    verified(scheduler, step, 6)
+    assert one.n_computed == 10 and len(one.tokens) == 11
+    # The pages that are full by now serve others.
+    scheduler.add(two := sequence(2, [1, 2, 3, 900, 500, 501, 502, 503, 9, 9]))
+    plan(scheduler)
+    assert two.n_reused == 8
+
+
+def test_drafts_share_the_rows_of_a_pass_and_keep_within_the_context() -> None:
+    scheduler = guessing(64, max_ctx=20)
+    for i in range(2):
+        scheduler.add(sequence(i, [10 * i + 1, 10 * i + 2]))
+    verified(scheduler, plan(scheduler), 0)
+    sizes = [len(span.tokens) for span in plan(scheduler).spans]
+    assert sizes == [16, 16]
+    scheduler.running[0].n_most = 6
+    assert [len(span.tokens) for span in plan(scheduler).spans] == [4, 16]
+    scheduler.running[1].tokens.extend([7] * 16)
+    scheduler.running[1].n_computed += 16
+    assert [len(span.tokens) for span in plan(scheduler).spans] == [4, 1]
+
+
+def test_nobody_loses_pages_for_a_draft() -> None:
+    scheduler = guessing(6, max_ctx=20)
+    for i in range(2):
+        scheduler.add(sequence(i, [10 * i + k for k in range(7)]))
+    verified(scheduler, plan(scheduler), 0)
+    step = plan(scheduler)
+    # Two pages each are full, and of the two others one is for the second sequence to grow into.
+    assert [len(span.tokens) for span in step.spans] == [5, 1]
+    assert len(scheduler.running) == 2
+    guess = scheduler.guesser
+    assert isinstance(guess, Guess) and guess.released == []
+    scheduler.remove(scheduler.running[0])
+    assert guess.released == [0]
+
+
+def test_a_state_inside_a_draft_is_kept_where_its_page_ends() -> None:
+    states = StateSlots(6)
+    scheduler = guessing(64, states=states)
+    scheduler.add(one := sequence(1, [1, 2, 3, 4, 5, 6]))
+    while len(one.tokens) == 6:
+        verified(scheduler, plan(scheduler), 0)
+    step = plan(scheduler)
+    verified(scheduler, step, 4)  # positions 6 to 10: the page ends after two of these rows
+    (rows, slot) = scheduler.early_copies[1]
+    assert (rows, one.n_computed) == (2, 11)
+    assert slot != one.slot and states.find(one.pages[:2]) == (2, slot)
