@@ -179,7 +179,7 @@ def _constraint(
         )
     opener = opener_of(style)
     if choice.mode == "none" and request.tools and opener:
-        banned = _opener_tokens(model.tokenizer, opener)
+        banned = opener_tokens(model.tokenizer, opener)
         return Without(model.tokenizer.vocab_size, banned) if banned else None
     if not tools or not opener:
         return None
@@ -243,7 +243,7 @@ def call_grammar(
     return None
 
 
-def _opener_tokens(tokenizer: Tokenizer, opener: str) -> frozenset[int]:
+def opener_tokens(tokenizer: Tokenizer, opener: str) -> frozenset[int]:
     """The tokens of an opener that stand for nothing else."""
     whole = tokenizer.marker_id(opener)
     if whole is not None:

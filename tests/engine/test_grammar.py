@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest
-from engine.grammar import MAX_SOURCE, FromOpener, Grammars, Whole, whole_form, with_space
+from engine.grammar import MAX_SOURCE, FromOpener, Grammars, Whole, Without, whole_form, with_space
 from engine.output import OutputParser
+from engine.prepare import opener_tokens
 from engine.reasoning import THINK
 from engine.sampling import Sampler
 from engine.steering import Steering
@@ -393,3 +394,13 @@ def test_styles_are_told_from_templates() -> None:
         assert style_of(template) is style
         text = CALLS[STYLES[style]]
         assert text.startswith(opener_of(style))
+
+
+def test_who_may_not_call_cannot_write_an_opener() -> None:
+    g = grammars()
+    for opener, mark in (("<tool_call>", "<tool_call>"), (f"<{D}tool_calls>", D)):
+        banned = opener_tokens(g.tokenizer, opener)
+        assert [g.tokenizer.token_text(t) for t in banned] == [mark]
+        without = Without(g.tokenizer.vocab_size, banned)
+        assert {t for t in range(g.tokenizer.vocab_size) if not may(without, t)} == banned
+    assert not opener_tokens(g.tokenizer, "<other_call>")
