@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EngineError, NumericError
-from engine.ops.base import Limits, Ops, Shape, StepInput
+from engine.ops.base import Chooses, Limits, Ops, Shape, StepInput
 from engine.sampling import Sampler, has_bad
 from engine.types import Draft, Span, Step, StepResult
 
 LOGITS_BYTES = 128 << 20
+MOST_CHOSEN = 32
+"""Rows whose likeliest tokens a backend keeps."""
 
 
 class Runner:
@@ -33,7 +37,15 @@ class Runner:
         """
         began = time.perf_counter()
         step_input = self._input(step)
-        logits = self.ops.run(step_input)
+        greedy = isinstance(self.ops, Chooses) and all(
+            samplers[s.sequence.request_id].is_greedy for s in step.spans if s.want_logits
+        )
+        if greedy and len(step_input.logit_rows) <= MOST_CHOSEN:
+            self.ops.run(replace(step_input, likeliest=True))
+            assert isinstance(self.ops, Chooses)
+            logits: NDArray[np.float32] | LazyLogits = LazyLogits(self.ops)
+        else:
+            logits = self.ops.run(step_input)
         computed = time.perf_counter()
         tokens: list[tuple[int, ...]] = []
         paths: list[tuple[int, ...]] = []
@@ -123,12 +135,31 @@ class Runner:
         )
 
 
+class LazyLogits:
+    """The rows of the last run: `likeliest` tokens at once, logits only where they are asked for."""
+
+    def __init__(self, ops: Chooses, first: int = 0) -> None:
+        self._ops, self._first = ops, first
+        self._rows: NDArray[np.float32] | None = None
+
+    def likeliest(self, row: int) -> int:
+        """The token with the greatest logit; -1 where one is NaN or plus infinity."""
+        return int(self._ops.likeliest()[self._first + row])
+
+    def __getitem__(self, which: int | slice) -> Any:
+        if isinstance(which, slice):
+            return LazyLogits(self._ops, self._first + which.start)
+        if self._rows is None:
+            self._rows = self._ops.logits()
+        return self._rows[self._first + which]
+
+
 class BadLogits(Exception):
     """Logits that a token was to be chosen from hold NaN or infinity."""
 
 
 def choose(
-    span: Span, logits: NDArray[np.float32], sampler: Sampler
+    span: Span, logits: NDArray[np.float32] | LazyLogits, sampler: Sampler
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tokens from `logits` (n, V) of a span, and the rows of its draft's accepted path, its first row's too.
 
@@ -141,7 +172,8 @@ def choose(
     before = sequence.tokens if span.draft is None else list(sequence.tokens)
     while True:
         row = path[-1]
-        if has_bad(logits[row]):
+        likeliest = logits.likeliest(row) if isinstance(logits, LazyLogits) else None
+        if (likeliest is None and has_bad(logits[row])) or likeliest == -1:
             raise BadLogits
         # Row r of the span is node r - 1 of the draft.
         children = {draft.tokens[i]: i + 1 for i, p in enumerate(draft.parents) if p == row - 1}
@@ -149,7 +181,8 @@ def choose(
             (guess,) = children
             token = sampler.verify(logits[row], before, guess, draft.probabilities[row])
         else:
-            token = sampler.sample(logits[row], before)
+            taken = None if likeliest is None else sampler.take(likeliest)
+            token = sampler.sample(logits[row], before) if taken is None else taken
         tokens.append(token)
         if token not in children or token in sequence.ends:
             return tuple(tokens), tuple(path)

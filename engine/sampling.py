@@ -73,6 +73,24 @@ class Sampler:
         ids, weights = _candidates(ready, self._params)
         return self._chose(int(ids[_pick(weights, self._uniform(previous))]), logits)
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest token is taken as the model gives it, but for what steers an answer."""
+        greedy = self._params.temperature == 0 or self._params.top_k == 1
+        return (
+            greedy and self._counts is None and not len(self._bias[0]) and self._n_logprobs is None
+        )
+
+    def take(self, likeliest: int) -> int | None:
+        """As `sample` where `likeliest` has the greatest logit; None where more of them must be known."""
+        if not self.is_greedy or likeliest >= self._vocab_size:
+            return None
+        if self._steering is not None:
+            if self._steering.mask() is not None:
+                return None
+            self._steering.chose(likeliest)
+        return likeliest
+
     def verify(self, logits: Logits, previous: Sequence[int], guess: int, drawn: Likely) -> int:
         """As `sample`, and distributed as it, but as often as possible the `guess` drawn from `drawn`.
 

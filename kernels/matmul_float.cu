@@ -46,7 +46,7 @@ matmul_float(const u8* __restrict__ w, const float* __restrict__ x, float* __res
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 4)
 matmul_float_short(const u8* __restrict__ w, const float* __restrict__ x, float* __restrict__ y, int rows, int columns, int stride,
                    int M) {
   __shared__ float others[3][BATCH];

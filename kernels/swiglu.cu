@@ -1,23 +1,41 @@
 // h = silu(gate) * up of a product gate|up, written in the forms that the next product reads.
 //
-// Grid (ceil(superblocks / warps), M): a warp takes 256 columns of a row. `columns` is a multiple of 8.
-// H200, 2026-11-29: 3.9 us for 12,288 columns, by itself.
+// Grid (superblocks, M), four warps that share the addends of 256 columns, two those of gate and two those of up; or, not
+// `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. `columns` is a multiple of 8.
 #include "activation.cuh"
 #include "product.cuh"
 
-extern "C" __global__ void __launch_bounds__(128, 4) swiglu(Product gate_up, int columns, Activation out) {
-  const int superblock = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), m = blockIdx.y;
-  const int column = 256 * superblock + 8 * (threadIdx.x & 31);
+extern "C" __global__ void __launch_bounds__(128, 4)
+swiglu(Product gate_up, int columns, int together, Activation out) {
+  __shared__ float4 others[3][2][32];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m = blockIdx.y;
+  const int superblock = together ? blockIdx.x : blockIdx.x * (blockDim.x >> 5) + warp;
+  const int column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
-  const Addends of_gate = addends_of(gate_up, m, inside ? column : 0);
-  const Addends of_up = addends_of(gate_up, m, columns + (inside ? column : 0));
+  const int at = inside ? column : 0, first = together && warp >= 2 ? columns + at : at;
+  const Addends of_first = addends_of(gate_up, m, first), of_up = addends_of(gate_up, m, columns + at);
   wait_for_previous(out);
   if (256 * superblock >= columns) return;
-  float h[8] = {};
+  float h[8] = {}, up[8] = {};
   const float squares = read_squares(gate_up, m);
-  float up[8];
-  add_up(of_gate, h);
-  add_up(of_up, up);
+  if (together) {
+    const Addends mine = share_of(of_first, warp & 1, 2);
+    if (mine.count > 0) add_up(mine, h);
+    if (warp)
+#pragma unroll
+      for (int j = 0; j < 2; j++) others[warp - 1][j][lane] = make_float4(h[4 * j], h[4 * j + 1], h[4 * j + 2], h[4 * j + 3]);
+    __syncthreads();
+    if (warp) return;
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      const float4 gate = others[0][j][lane], a = others[1][j][lane], b = others[2][j][lane];
+      h[4 * j] += gate.x, h[4 * j + 1] += gate.y, h[4 * j + 2] += gate.z, h[4 * j + 3] += gate.w;
+      up[4 * j] = a.x + b.x, up[4 * j + 1] = a.y + b.y, up[4 * j + 2] = a.z + b.z, up[4 * j + 3] = a.w + b.w;
+    }
+  } else {
+    add_up(of_first, h);
+    add_up(of_up, up);
+  }
   const float factor = factor_of(gate_up, squares);
 #pragma unroll
   for (int j = 0; j < 8; j++) {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,8 @@ class StepInput:
     branches share a position. Rows of sequences with `tried` (S,) not 0 (empty: none) leave the states
     as they are, until `Ops.accept` says which of them stand; up to `MOST_TRIED` of them a sequence.
 
-    `given` are the rows (M, width) of `Ops.given`.
+    `given` are the rows (M, width) of `Ops.given`. With `likeliest`, for backends that are `Chooses`, the
+    tokens are asked for first, and perhaps never the logits: `run` then gives none.
     """
 
     tokens: NDArray[np.int32]
@@ -142,6 +143,21 @@ class StepInput:
     parents: NDArray[np.int32] = field(default_factory=no_numbers)
     tried: NDArray[np.int32] = field(default_factory=no_numbers)
     given: Rows | None = None
+    likeliest: bool = False
+
+
+@runtime_checkable
+class Chooses(Protocol):
+    """A backend that finds the likeliest tokens itself, so that logits need not leave its device."""
+
+    def likeliest(self) -> NDArray[np.int32]:
+        """The token with the greatest logit of each row (R,) of the last run, the lowest id among equals;
+        -1 where a logit is NaN or plus infinity."""
+        ...
+
+    def logits(self) -> NDArray[np.float32]:
+        """The logits (R, n_vocab) of the last run."""
+        ...
 
 
 class Ops(Protocol):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +41,14 @@ from engine.ops.cuda_experts import ExpertOps
 from engine.ops.cuda_library import Library
 from engine.ops.cuda_recorder import form_read
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
-from engine.ops.cuda_step import BEFORE, TOKENS, WANTED, StepVariables
+from engine.ops.cuda_step import BEFORE, TOKENS, WANTED, StepVariables, part_of
 from engine.ops.cuda_trust import Distrust, distrust_of
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
 BUCKETS = (1, 2, 4, 8, 16, MOST_ROWS)
+_PIECES = 32
+_BEST_BYTES = 12 * _PIECES  # of a row; kernels/head.cu
 
 
 class CudaOps(AttentionOps, DeltaOps, ExpertOps):
@@ -91,6 +92,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         self._last: tuple[Tape, StepInput] | None = None
         self._hidden: DeviceRows | None = None
         self._accepted: dict[int, int] = {}
+        self._wanted = 0
+        self._host: NDArray[np.float32] | None = None
 
     def beside(self) -> CudaOps:
         ops = CudaOps.__new__(CudaOps)
@@ -130,6 +133,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         pinned, self._logits_owner = self.card.pinned(4 * MOST_ROWS * shape.n_vocab)
         self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
         self._logits_there = self._allocate("work", self._logits.nbytes)
+        self._found = self.card.pinned(4 * MOST_ROWS)
+        self._found_there = self._allocate("work", MOST_ROWS * (_BEST_BYTES + 4))
 
         self.card.build(variants.common())
 
@@ -284,8 +289,9 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         kernel = self.card.kernel(Variant("swiglu.cu"), "swiglu")
 
         def launch(p: Pass) -> None:
-            args = self._product(gate_up, p), Int(h.width), activation_of(h, p)
-            self._launch_rows(kernel, h.width, p.rows, args)
+            args = self._product(gate_up, p), Int(h.width), Int(p.short), activation_of(h, p)
+            launch_it = self._launch_shared if p.short else self._launch_wide
+            launch_it(kernel, h.width, p, args)
 
         self._add(launch, gate_up, h)
         return h
@@ -307,6 +313,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         )
         gather = self.card.kernel(Variant("head.cu"), "gather")
         collect = self.card.kernel(Variant("head.cu"), "collect")
+        best_of = self.card.kernel(Variant("head.cu"), "best_of")
+        likeliest = self.card.kernel(Variant("head.cu"), "likeliest")
 
         def launch(p: Pass) -> None:
             wanted = Pass(p.wanted, self._short_form, 0, 0)
@@ -320,6 +328,10 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there), Int(output.rows)
             self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
+            pieces = Pointer(self._found_there + 4 * MOST_ROWS)
+            args = Pointer(self._logits_there), Int(output.rows), pieces
+            self._launch(best_of, (_PIECES, p.wanted, 1), 256, args)
+            self._launch(likeliest, (p.wanted, 1, 1), 32, (pieces, Pointer(self._found_there)))
 
         self._tape.head = self._add(launch, h, rows, y)
 
@@ -330,8 +342,9 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         self._accepted.clear()
         with told():
             self.card.use()
-            if self._mixed(step):
-                return self._run_parts(step, tape)
+            self._host = self._run_parts(step, tape) if self._mixed(step) else None
+            if self._host is not None:
+                return self._host
             logits = self._run(step, tape)
             if tape.capture:
                 width = len(tape.capture) * self.shape.n_embd
@@ -358,7 +371,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         logits = np.empty((len(step.logit_rows), self.shape.n_vocab), np.float32)
         wanted = np.isin(np.arange(len(tried)), step.logit_rows)
         for part in (~tried, tried):
-            logits[part[step.logit_rows]] = self._run(_part(step, part, part & wanted), tape)
+            logits[part[step.logit_rows]] = self._run(part_of(step, part, part & wanted), tape)
             if tape.capture:
                 width = len(tape.capture) * self.shape.n_embd
                 rows = DeviceRows(self._spare, tape.kept, int(part.sum()), width)
@@ -380,7 +393,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
                     node.launch(p)
             graph = tape.graphs[bucket] = captured.graph
         graph.launch(stream=self.card.stream)
-        return self._read_logits(len(step.logit_rows))
+        return self._read_logits(len(step.logit_rows), step.likeliest)
 
     def run_eager(
         self,
@@ -406,7 +419,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         for first in range(0, wanted, MOST_ROWS):
             count = min(MOST_ROWS, wanted - first)
             tape.head.launch(Pass(m, form, tiles, count, first))
-            logits = self._read_logits(count)
+            logits = self._read_logits(count, step.likeliest and wanted == count)
             if result is None:
                 return logits
             result[first : first + count] = logits
@@ -435,13 +448,29 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
                 self._commit(sequence, rows, n)
         self._accepted[sequence] = kept + len(rows)
 
-    def _read_logits(self, rows: int) -> NDArray[np.float32]:
-        if rows:
-            self.card.copy(
-                self._logits.ctypes.data, self._logits_there, rows * self.shape.n_vocab * 4
-            )
+    def likeliest(self) -> NDArray[np.int32]:
+        if self._host is not None:
+            bad = ~(self._host.max(axis=1) < np.inf)
+            return np.where(bad, -1, self._host.argmax(axis=1)).astype(np.int32)
+        return self._found[0].view(np.int32)[: self._wanted]
+
+    def logits(self) -> NDArray[np.float32]:
+        if self._host is not None:
+            return self._host
+        with told():
+            self.card.use()
+            return self._read_logits(self._wanted)
+
+    def _read_logits(self, rows: int, likeliest: bool = False) -> NDArray[np.float32]:
+        """Of the last launch of the head: its rows, or with `likeliest` their best tokens alone."""
+        self._wanted = rows
+        if rows and likeliest:
+            self.card.copy(self._found[0].ctypes.data, self._found_there, 4 * rows)
+        elif rows:
+            size = rows * self.shape.n_vocab * 4
+            self.card.copy(self._logits.ctypes.data, self._logits_there, size)
         self.card.stream.synchronize()
-        return self._logits[:rows]
+        return self._logits[: 0 if likeliest else rows]
 
     def first_bad_layer(self, step: StepInput) -> int | None:
         bad: list[int] = []
@@ -462,21 +491,3 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         if not bad and not np.isfinite(logits).all():
             bad.append(self.shape.n_layers)
         return bad[0] if bad else None
-
-
-def _part(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> StepInput:
-    """The chosen rows of a step, whole sequences; numbers of sequences stay."""
-    place = np.cumsum(rows, dtype=np.int32) - 1
-    parents = step.parents
-    if len(parents):
-        parents = np.where(parents >= 0, place[parents], -1)[rows].astype(np.int32)
-    given = None if step.given is None else step.given[np.flatnonzero(rows).tolist()]
-    return replace(
-        step,
-        tokens=step.tokens[rows],
-        positions=step.positions[rows],
-        sequence=step.sequence[rows],
-        logit_rows=place[wanted],
-        parents=parents,
-        given=given,
-    )

@@ -116,7 +116,9 @@ class ExpertOps(Recorder):
                     tiles,
                     p,
                 )
-            args = self._product(gate_up, places), Int(inner), activation_of(activation, places)
+            args = (
+                self._product(gate_up, places), Int(inner), Int(0), activation_of(activation, places),
+            )  # fmt: skip
             self._launch_rows(swiglu, inner, places.rows, args)
             self._expert_product(activation, result.at("y"), embd, down, None, n, expert, tiles, p)
             args = (

@@ -144,6 +144,10 @@ class Recorder:
         grid = (-(-width // (warps * SUPERBLOCK)), rows, 1)
         self._launch(kernel, grid, 32 * warps, args)
 
+    def _launch_wide(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
+        """`_launch_rows` of all rows of a pass."""
+        self._launch_rows(kernel, width, p.rows, args)
+
     def _launch_shared(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
         """A kernel whose blocks take 256 columns of a row; in short steps four warps share the addends."""
         self._launch(kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.short else 32, args)

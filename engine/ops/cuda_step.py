@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,3 +153,22 @@ class StepVariables:
             masks.append((masks[parent - begin] if parent >= begin else 0) | 1 << i)
         arrays[MASKS, begin:end] = np.array(masks, np.uint32).view(np.int32)
         arrays[BEFORE, begin:end] = parents
+
+
+def part_of(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> StepInput:
+    """The chosen rows of a step, whole sequences; numbers of sequences stay."""
+    place = np.cumsum(rows, dtype=np.int32) - 1
+    parents = step.parents
+    if len(parents):
+        parents = np.where(parents >= 0, place[parents], -1)[rows].astype(np.int32)
+    given = None if step.given is None else step.given[np.flatnonzero(rows).tolist()]
+    return replace(
+        step,
+        tokens=step.tokens[rows],
+        positions=step.positions[rows],
+        sequence=step.sequence[rows],
+        logit_rows=place[wanted],
+        parents=parents,
+        given=given,
+        likeliest=False,
+    )

@@ -76,14 +76,19 @@ DEVICE void add_up(const Addends& a, float (&v)[N]) {
   for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
 }
 
+// Every `parts`-th addend from number `part` on; none where the count is 0.
+DEVICE Addends share_of(const Addends& a, int part, int parts) {
+  return {part == 0 ? a.first : a.others + (size_t)part * a.step, a.others + (size_t)part * a.step, a.step * parts,
+          (a.count - part + parts - 1) / parts, a.factor};
+}
+
 // The same with the parts shared out among the warps of a block: warp w adds parts w, w + warps, .., then warp 0 the sums of
 // the others, which leave. A part costs a round trip to memory, so four warps cost a quarter.
 template <int N>
 DEVICE bool add_up_together(const Addends& a, float (&v)[N]) {
   __shared__ float4 others[3][N / 4][32];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  const Addends mine = {warp == 0 ? a.first : a.others + (size_t)warp * a.step, a.others + (size_t)warp * a.step,
-                        a.step * warps, (a.count - warp + warps - 1) / warps, a.factor};
+  const Addends mine = share_of(a, warp, warps);
   if (mine.count > 0) add_up(mine, v);
   if (warps == 1) return true;
   if (warp > 0 && mine.count > 0)

@@ -2,14 +2,16 @@
 
     python -m tests.gpu.measure MODEL.gguf [--contexts 128,4096] [--prompts 512,2048] [--profile]
 
-Medians of repeated steps; "of read" is the bytes of the weights over the time, as a share of what a kernel
-that only reads gets from one large buffer in the same process.
+Medians of repeated steps; short ones give the likeliest tokens alone, as greedy answers need them. "of read"
+is the bytes of the weights over the time, as a share of what a kernel that only reads gets from one large
+buffer in the same process.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +92,8 @@ class Timed:
         index = np.arange(rows, dtype=np.int32)
         wanted = index[rows - (rows if logits is None else logits) :]
         zeros = np.zeros(rows, np.int32)
-        return StepInput(tokens, start + index, zeros, table, wanted, zeros[:1])
+        step = StepInput(tokens, start + index, zeros, table, wanted, zeros[:1])
+        return replace(step, likeliest=rows <= 32)
 
     def time(self, start: int, rows: int, repeats: int, logits: int | None = None) -> float:
         step = self.step(start, rows, logits)
@@ -118,13 +121,16 @@ def main() -> None:
     parser.add_argument("--contexts", default="128,4096")
     parser.add_argument("--prompts", default="512,2048")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--long", type=int, default=0, help="tokens of a prompt read in pieces")
     parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
     parser.add_argument("--plain", action="store_true", help="no programmatic dependent launches")
     args = parser.parse_args()
     contexts = [int(c) for c in args.contexts.split(",")]
     prompts = [int(c) for c in args.prompts.split(",")]
     bandwidth = read_bandwidth()
-    timed = Timed(args.model, max(*contexts, *prompts), max(*prompts, 64), args.plain, args.cache)
+    timed = Timed(
+        args.model, max(*contexts, *prompts, args.long), max(*prompts, 64), args.plain, args.cache
+    )
     memory = timed.ops.memory()
     print(
         f"{args.model.name}: loaded in {timed.loaded:.1f} s, {memory}, read {bandwidth / 1e9:.0f} GB/s"
@@ -144,6 +150,14 @@ def main() -> None:
     for rows in prompts:
         seconds = timed.time(0, rows, 5, 1)
         print(f"prompt of {rows}: {rows / seconds:8.0f} tok/s, {seconds * 1e3:.1f} ms")
+    if args.long:
+        began = time.perf_counter()
+        for start in range(0, args.long, max(prompts)):
+            timed.ops.run(timed.step(start, max(prompts), 1))
+        seconds = time.perf_counter() - began
+        print(
+            f"prompt of {args.long} in pieces: {args.long / seconds:8.0f} tok/s, {seconds * 1e3:.1f} ms"
+        )
     if args.profile:
         for rows in (1, 16, prompts[-1]):
             print(f"  kernels of {rows} rows at {contexts[0] if rows < 64 else 0}")

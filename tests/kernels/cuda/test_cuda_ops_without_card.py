@@ -230,7 +230,7 @@ def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
     record(ops, ("Q4_K", "Q4_K", "Q4_K"))
     notes.launches.clear()
     ops.run(step(1, 1))
-    around = 5  # embedding, first norm, gather, output, collect
+    around = 7  # embedding, first norm, gather, output, collect, and two for the likeliest token
     assert (len(notes.launches) - around) / N_LAYERS <= 10
     notes.launches.clear()
     ops.run(step(1, 1))

@@ -35,6 +35,7 @@ from engine.ops.cuda_step import (
     TOKENS,
     WANTED,
     StepVariables,
+    part_of,
 )
 from kernels import variants
 from kernels.loader import SOURCES
@@ -273,3 +274,20 @@ def test_a_tree_sees_its_ancestors_and_a_sequence_has_its_slot() -> None:
     assert read(BEFORE) == [-1, 0, -1, 2, 2, 4]
     spans = card.memory[variables.spans // 4 :][:12].reshape(3, 4).tolist()
     assert spans == [[0, 2, 6, 5], [0, 0, 0, 0], [2, 4, 3, 70]]
+
+
+def test_a_part_of_a_step_keeps_whole_sequences() -> None:
+    step = StepInput(
+        np.arange(10, 16, dtype=np.int32), np.array([5, 6, 70, 71, 71, 72], np.int32),
+        np.array([0, 0, 2, 2, 2, 2], np.int32), np.zeros((3, 4), np.int32),
+        np.array([1, 2, 5], np.int32), np.array([3, 0, 1], np.int32),
+        np.array([-1, 0, -1, 2, 2, 4], np.int32), np.array([0, 0, 1], np.int32), likeliest=True,
+    )  # fmt: skip
+    tried = step.tried[step.sequence] != 0
+    wanted = np.isin(np.arange(6), step.logit_rows)
+    part = part_of(step, tried, tried & wanted)
+    assert part.tokens.tolist() == [12, 13, 14, 15] and part.sequence.tolist() == [2] * 4
+    assert part.parents.tolist() == [-1, 0, 0, 2] and part.logit_rows.tolist() == [0, 3]
+    rest = part_of(step, ~tried, ~tried & wanted)
+    assert rest.parents.tolist() == [-1, 0] and rest.logit_rows.tolist() == [1]
+    assert not rest.likeliest
