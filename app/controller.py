@@ -88,6 +88,7 @@ class EngineController(QObject):
         self._viewers: weakref.WeakSet[QWidget] = weakref.WeakSet()
         self._closing = False
         self.usual_config: Callable[[], EngineConfig] = EngineConfig
+        self.config_of: Callable[[Path], EngineConfig] = lambda path: self.usual_config()
 
         self._worker = EngineWorker(factory)
         self._thread = QThread()
@@ -155,7 +156,7 @@ class EngineController(QObject):
         if self._closing:
             return
         self.start()
-        load = _Load(Path(path), config or self.usual_config())
+        load = _Load(Path(path), config or self.config_of(Path(path)))
         if self._load is not None:
             self._load.cancel.set()
             self._next_load = load

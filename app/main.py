@@ -99,6 +99,7 @@ class Application(QObject):
         self.settings.save_failed.connect(self._on_save_failed)
         self.controller = EngineController(engine_factory, self)
         self.controller.usual_config = self.settings.engine_config
+        self.controller.config_of = self.settings.config_of
         self.controller.model_changed.connect(self._on_model)
         self.services = Services(
             self.controller, self.settings, chat_store=paths.data_dir() / "chats.sqlite"

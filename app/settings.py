@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
@@ -50,6 +51,11 @@ class Settings(QObject):
     def engine_config(self) -> EngineConfig:
         """How models run where nobody says otherwise."""
         return engine_config(self.value)
+
+    def config_of(self, path: Path) -> EngineConfig:
+        """How one model runs: as all others, on the device that was chosen for it."""
+        config, device = self.engine_config(), self.value.devices.get(str(path))
+        return dataclasses.replace(config, device=device) if isinstance(device, str) else config
 
     def keep_engine_config(self, config: EngineConfig) -> None:
         """Remember how models are to run from now on."""

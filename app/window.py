@@ -56,6 +56,7 @@ class PageSpec:
 PAGES = (
     PageSpec("chat", "chat", "app.chat.page:ChatPage"),
     PageSpec("models", "models", "app.models.page:ModelsPage"),
+    PageSpec("devices", "devices", "app.devices.page:DevicesPage"),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
     PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
 )
@@ -118,6 +119,7 @@ class MainWindow(QMainWindow):
         known = {
             "chat": self.tr("Chat"),
             "models": self.tr("Models"),
+            "devices": self.tr("Devices"),
             "settings": self.tr("Settings"),
         }
         return {name: known.get(name, name) for name in self.page_names}

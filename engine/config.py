@@ -371,6 +371,9 @@ class AppSettings:
     engine: dict[str, Any] = setting(
         {}, "How models run", "By setting; what the user changed from the defaults."
     )
+    devices: dict[str, Any] = setting(
+        {}, "Device of each model", "By model file; where it runs, if not where all others do."
+    )
     sampling: dict[str, dict[str, Any]] = setting(
         {}, "Sampling of each model", "By model file; what the user changed from the defaults."
     )

@@ -135,7 +135,7 @@ class Library(QObject):
         found: deque[Found] = deque()
         self._found = found
         settings = self._settings.value
-        estimate = self._estimator()
+        estimate = self.estimator()
 
         def scan(cancel: threading.Event) -> None:
             from engine import library
@@ -172,18 +172,18 @@ class Library(QObject):
         self, owner: QObject, entry: Entry, then: Callable[[Estimate | None], None]
     ) -> None:
         """How a file would sit on this PC now."""
-        estimate = self._estimator()
+        estimate = self.estimator()
         self.jobs.run(owner, lambda cancel: estimate(entry, _devices()), then)
 
     def estimate_of(
         self, entry: Entry, config: EngineConfig, devices: Sequence[Device]
     ) -> Estimate | None:
         """How a file would sit with other settings, at once; None where the question does not arise."""
-        return self._estimator(config)(entry, devices)
+        return self.estimator(config)(entry, devices)
 
     def estimate_anew(self) -> None:
         """Estimate all files again, as after another model or other settings."""
-        estimate, entries = self._estimator(), [i.entry for i in self._items.values()]
+        estimate, entries = self.estimator(), [i.entry for i in self._items.values()]
 
         def work(cancel: threading.Event) -> list[Found]:
             devices = _devices()
@@ -197,7 +197,7 @@ class Library(QObject):
 
         self.jobs.run(self, work, then)
 
-    def _estimator(
+    def estimator(
         self, config: EngineConfig | None = None
     ) -> Callable[[Entry, Sequence[Device]], Estimate | None]:
         """A function for any thread: settings, real loads and the loaded model as they are now."""
@@ -228,7 +228,7 @@ class Library(QObject):
     def add(self, entries: Sequence[Entry], done: Callable[[], None]) -> None:
         """List files that were checked; those outside of the known folders are remembered."""
         settings = self._settings.value
-        estimate = self._estimator()
+        estimate = self.estimator()
 
         def work(cancel: threading.Event) -> tuple[list[Found], list[str]]:
             from engine.library import folders

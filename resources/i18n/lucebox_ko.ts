@@ -279,6 +279,33 @@
     </message>
 </context>
 <context>
+    <name>Chooser</name>
+    <message>
+        <source>Model</source>
+        <translation>모델</translation>
+    </message>
+    <message>
+        <source>Device of this model</source>
+        <translation>이 모델의 장치</translation>
+    </message>
+    <message>
+        <source>Load here</source>
+        <translation>여기서 불러오기</translation>
+    </message>
+    <message>
+        <source>Where a model runs</source>
+        <translation>모델이 실행되는 곳</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>There is no model yet. Add one on the page Models.</source>
+        <translation>아직 모델이 없습니다. 모델 페이지에서 추가하세요.</translation>
+    </message>
+</context>
+<context>
     <name>Commands</name>
     <message>
         <source>New chat</source>
@@ -465,6 +492,166 @@
     <message>
         <source>{n} s</source>
         <translation>{n}초</translation>
+    </message>
+</context>
+<context>
+    <name>DeviceBlock</name>
+    <message>
+        <source>{used} of {total}</source>
+        <translation>{total} 중 {used}</translation>
+    </message>
+</context>
+<context>
+    <name>Devices</name>
+    <message>
+        <source>Model</source>
+        <translation>모델</translation>
+    </message>
+    <message>
+        <source>Draft</source>
+        <translation>초안</translation>
+    </message>
+    <message>
+        <source>Context</source>
+        <translation>컨텍스트</translation>
+    </message>
+    <message>
+        <source>Work space</source>
+        <translation>작업 공간</translation>
+    </message>
+    <message>
+        <source>Other programs</source>
+        <translation>다른 프로그램</translation>
+    </message>
+    <message>
+        <source>Free</source>
+        <translation>여유</translation>
+    </message>
+</context>
+<context>
+    <name>DevicesPage</name>
+    <message>
+        <source>Devices</source>
+        <translation>장치</translation>
+    </message>
+    <message>
+        <source>Card to test</source>
+        <translation>검사할 카드</translation>
+    </message>
+    <message>
+        <source>Self-test</source>
+        <translation>자체 검사</translation>
+    </message>
+    <message>
+        <source>driver {version}</source>
+        <translation>드라이버 {version}</translation>
+    </message>
+    <message>
+        <source>{name}, {n} cores</source>
+        <translation>{name}, 코어 {n}개</translation>
+    </message>
+    <message>
+        <source>CPU {n} %</source>
+        <translation>CPU {n} %</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>메모리</translation>
+    </message>
+    <message>
+        <source>{n} tokens per joule</source>
+        <translation>줄당 {n}토큰</translation>
+    </message>
+</context>
+<context>
+    <name>DraftPanel</name>
+    <message>
+        <source>Drafts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens of the last drafts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Accepted by position</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Time per step with a draft</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Accepted per step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>drafted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Draft</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Verify</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sample</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>first {n} %</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{n} ms</source>
+        <translation type="unfinished">{n}ms</translation>
+    </message>
+    <message>
+        <source>Draft {draft}, verify {verify}, sample {sample}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>paused</source>
+        <translation type="unfinished">일시 정지됨</translation>
+    </message>
+    <message>
+        <source>{n}× the speed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drafts cost more than they brought here; they are tried again later.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compared with no drafts, measured here.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No draft was verified yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{mean} mean of {n}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{mean} tokens a step, the model&apos;s own included.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Break-even at {n} (dashed).</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -949,6 +1136,10 @@
     <message>
         <source>Models</source>
         <translation>모델</translation>
+    </message>
+    <message>
+        <source>Devices</source>
+        <translation>장치</translation>
     </message>
     <message>
         <source>Settings</source>
@@ -1502,6 +1693,14 @@
         <translation>설정별로 기본값에서 바꾼 값입니다.</translation>
     </message>
     <message>
+        <source>Device of each model</source>
+        <translation>모델별 장치</translation>
+    </message>
+    <message>
+        <source>By model file; where it runs, if not where all others do.</source>
+        <translation>모델 파일별로, 다른 모델과 다른 곳에서 실행할 때의 장치입니다.</translation>
+    </message>
+    <message>
         <source>Sampling of each model</source>
         <translation>모델별 샘플링</translation>
     </message>
@@ -1514,8 +1713,8 @@
         <translation>장치</translation>
     </message>
     <message>
-        <source>Where the model runs.</source>
-        <translation>모델을 실행할 장치입니다.</translation>
+        <source>Where the model runs: cpu, cuda:0, or auto, which takes a graphics card if the model fits there.</source>
+        <translation>모델이 실행되는 곳: cpu, cuda:0 또는 auto. auto는 모델이 들어가면 그래픽 카드를 씁니다.</translation>
     </message>
     <message>
         <source>CPU threads</source>
@@ -1923,6 +2122,49 @@
     </message>
 </context>
 <context>
+    <name>Trial</name>
+    <message>
+        <source>Self-test</source>
+        <translation>자체 검사</translation>
+    </message>
+    <message>
+        <source>Preparing…</source>
+        <translation>준비 중…</translation>
+    </message>
+    <message>
+        <source>Result of the self-test</source>
+        <translation>자체 검사 결과</translation>
+    </message>
+    <message>
+        <source>Copy result</source>
+        <translation>결과 복사</translation>
+    </message>
+    <message>
+        <source>Compiling kernels</source>
+        <translation>커널 컴파일 중</translation>
+    </message>
+    <message>
+        <source>Testing</source>
+        <translation>검사 중</translation>
+    </message>
+    <message>
+        <source>{done} of {total}</source>
+        <translation>{total} 중 {done}</translation>
+    </message>
+    <message>
+        <source>Every kernel agrees with NumPy on this card.</source>
+        <translation>이 카드의 모든 커널이 NumPy와 일치합니다.</translation>
+    </message>
+    <message>
+        <source>Something is wrong on this card; it is not used from now on.</source>
+        <translation>이 카드에서 잘못된 부분이 있어 앞으로 쓰지 않습니다.</translation>
+    </message>
+    <message>
+        <source>The self-test could not run to its end.</source>
+        <translation>자체 검사를 끝까지 실행하지 못했습니다.</translation>
+    </message>
+</context>
+<context>
     <name>_FoundList</name>
     <message>
         <source>Found on this PC</source>
@@ -2032,6 +2274,25 @@
     <message>
         <source>{name} cannot be read: {detail}.</source>
         <translation>{name}을(를) 읽을 수 없습니다: {detail}.</translation>
+    </message>
+</context>
+<context>
+    <name>drafts</name>
+    <message>
+        <source>What the text repeats is guessed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model&apos;s own draft layer guesses.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A DFlash draft guesses.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A small model guesses.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>

@@ -1,0 +1,1 @@
+"""The page of what this PC can compute on."""
