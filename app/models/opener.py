@@ -146,11 +146,10 @@ class Opener(QObject):
         """Bytes that the loaded model gives back before another one comes."""
         from engine.devices import own_memory
 
-        memory = self._services.controller.metrics.memory
+        model, memory = self._services.controller.model, self._services.controller.metrics.memory
         owned = sum(p.bytes for p in memory if p.kind in ("model", "draft", "kv", "work"))
         # On the processor, what was never written is not taken yet and cannot be given back.
-        on_card = self._services.controller.config.device != "cpu"
-        return owned if on_card else min(owned, own_memory())
+        return owned if model is not None and model.device != "cpu" else min(owned, own_memory())
 
     def _refuse(self, item: Item, estimate: Estimate) -> None:
         entry = item.entry
