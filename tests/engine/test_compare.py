@@ -1,0 +1,49 @@
+"""The comparison with llama.cpp, with a peer that only answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench import compare_llama_cpp as compare
+from tests.engine.oracle import model_path
+
+PEER = """#!{python}
+import json, sys
+flags = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert flags["-fa"] == "1" and flags["-ngl"] == "99" and flags["-o"] == "jsonl"
+print("loading")
+for depth in flags.get("-d", "0").split(","):
+    for n in flags["-p"].split(","):
+        print(json.dumps(dict(n_prompt=int(n), n_gen=0, n_depth=int(depth), avg_ns=1e9 * int(n))))
+    if int(flags["-n"]):
+        print(json.dumps(dict(n_prompt=0, n_gen=int(flags["-n"]), n_depth=int(depth), avg_ns=2e9)))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the peer is a script")
+def test_every_figure_stands_beside_the_peer_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peer = tmp_path / "llama-bench"
+    peer.write_text(PEER.format(python=sys.executable))
+    peer.chmod(peer.stat().st_mode | stat.S_IXUSR)
+    flags = ["--peer", str(peer), "--device", "cpu", "-p", "20", "-n", "4", "-d", "0,64", "-r", "1"]
+    monkeypatch.setattr(sys, "argv", ["compare", str(model_path("llama")), *flags])
+    assert compare.main() == 0
+    found = json.loads(capsys.readouterr().out)
+    lines = {line["what"]: line for line in found["lines"]}
+    assert lines["prefill 20"]["peer"] == 1.0 and lines["decode at 64"]["peer"] == 2.0
+    assert lines["pass of 8 at 64"]["peer"] == 8000.0
+    for line in lines.values():
+        better = (
+            line["ours"] / line["peer"]
+            if "pass" not in line["what"]
+            else line["peer"] / line["ours"]
+        )
+        assert line["ratio"] == pytest.approx(better) and line["ratio"] > 0
