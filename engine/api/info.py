@@ -72,7 +72,9 @@ async def list_models(request: Request, client_version: str | None = None) -> Re
     if client_version is not None:
         found = [_codex(one, n) for n, one in enumerate(models.all, 1) if one.loaded]
         return JsonResponse({"models": found})
-    return JsonResponse({"object": "list", "data": [_model(one) for one in models.all]})
+    data = [_model(one) for one in models.all]
+    ends = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {}
+    return JsonResponse({"object": "list", "data": data, "has_more": False, **ends})
 
 
 @router.get("/v1/models/{model:path}")
@@ -221,6 +223,9 @@ def _model(one: Served) -> dict[str, Any]:
     return {
         "id": one.name,
         "object": "model",
+        "type": "model",  # Anthropic's keys stand beside OpenAI's
+        "display_name": one.name,
+        "created_at": "2023-11-14T22:13:20Z",
         "created": _CREATED,
         "owned_by": "lucebox",
         "context_length": info.max_ctx if info else None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from typing import Any
 
+import anthropic
 import httpx
 import pytest
 
@@ -24,6 +26,16 @@ def test_models_have_their_context(client: httpx.Client) -> None:
     assert (model["id"], model["object"], model["context_length"]) == ("tiny", "model", 512)
     assert client.get("/v1/models/tiny").json() == model
     assert client.get("/v1/models/other").status_code == 404
+
+
+def test_models_can_be_listed_by_anthropics_sdk(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in os.environ if n.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with anthropic.Anthropic(base_url=server.url, api_key="none") as sdk:
+        [model] = sdk.models.list()
+        assert (model.id, model.type, sdk.models.retrieve("tiny").id) == ("tiny", "model", "tiny")
 
 
 def test_codex_gets_its_own_schema(client: httpx.Client) -> None:
