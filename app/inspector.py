@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
+from app.live.drafts import DraftPanel
 from app.live.speed import SpeedPanel, large_text
 from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
@@ -19,7 +20,7 @@ _MARGIN = 16
 
 
 class Inspector(QWidget):
-    """Speed, times, memory and context of the running model.
+    """Speed, drafts, times, memory and context of the running model.
 
     Every number comes from the controller's `metrics_changed`. Hidden or folded, it does no work.
     `header_tools` belongs into the head of the pane that shows this. It is whole once `build` has ended.
@@ -31,6 +32,7 @@ class Inspector(QWidget):
         self.setWindowTitle(self.tr("Live"))
         self.setAccessibleName(self.tr("Live"))
         self.speed = SpeedPanel(self._usual_rate)
+        self.drafts = DraftPanel()
         self._first = _Row(self.tr("First token after"))
         self._prompt = _Row(self.tr("Prompt reading"))
         self._step = _Row(self.tr("Time per step"))
@@ -61,11 +63,13 @@ class Inspector(QWidget):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(scroll)
-        for part in (self.speed, self._times(), self._memory(), self._contexts()):
+        parts = (self.speed, self.drafts, self._times(), self._memory(), self._contexts())
+        for part in parts:
             yield
-            if column.count():
-                column.addWidget(Hairline())
-            self._add(column, part)
+            frame = self._framed(part, line=part is not self.speed)
+            if part is self.drafts:
+                self._drafts_frame = frame
+            column.addWidget(frame)
         column.addStretch(1)
         yield
         self._on_theme()
@@ -87,12 +91,18 @@ class Inspector(QWidget):
         self._show(self._services.controller.metrics)
 
     @staticmethod
-    def _add(column: QVBoxLayout, part: QWidget) -> None:
-        frame = QWidget()
-        inside = QVBoxLayout(frame)
+    def _framed(part: QWidget, line: bool) -> QWidget:
+        """A part with its margins, and a line above it."""
+        frame, inside = QWidget(), QVBoxLayout()
+        whole = QVBoxLayout(frame)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        if line:
+            whole.addWidget(Hairline())
         inside.setContentsMargins(_MARGIN, theme().space(3), _MARGIN, theme().space(3))
         inside.addWidget(part)
-        column.addWidget(frame)
+        whole.addLayout(inside)
+        return frame
 
     def _times(self) -> QWidget:
         part, column = _section()
@@ -161,6 +171,7 @@ class Inspector(QWidget):
             if metrics.running or metrics.queued
             else self.tr("none")
         )
+        self._drafts_frame.setVisible(self.drafts.show_metrics(metrics))
         self._show_memory(metrics)
         self._show_context(metrics)
 

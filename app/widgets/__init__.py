@@ -3,7 +3,7 @@
 from app.widgets.basic import Hairline, IconButton, button, label
 from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
-from app.widgets.memorybar import EndNote, MemoryBar, MemoryKeys, done_of, gigabytes
+from app.widgets.memorybar import EndNote, MemoryBar, MemoryKey, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
 from app.widgets.shrinkable import Shrinkable
 from app.widgets.switch import Switch
@@ -18,6 +18,7 @@ __all__ = [
     "Hairline",
     "IconButton",
     "MemoryBar",
+    "MemoryKey",
     "MemoryKeys",
     "Note",
     "ProgressLine",

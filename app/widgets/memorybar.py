@@ -192,7 +192,7 @@ class EndNote(QWidget):
         )
 
 
-class _Key(QWidget):
+class MemoryKey(QWidget):
     """A 10-px square in a block's fill."""
 
     def __init__(self, kind: str) -> None:
@@ -243,7 +243,7 @@ class MemoryKeys(QWidget):
             row, column = divmod(i, self._columns)
             number = label("", "small")
             number.setAlignment(Qt.AlignmentFlag.AlignRight)
-            self._grid.addWidget(_Key(part.kind), row, column * 4)
+            self._grid.addWidget(MemoryKey(part.kind), row, column * 4)
             self._grid.addWidget(label(part.title, "small"), row, column * 4 + 1)
             self._grid.addWidget(number, row, column * 4 + 2)
             self._grid.setColumnStretch(column * 4 + 1, 1)

@@ -49,6 +49,41 @@
     </message>
 </context>
 <context>
+    <name>CachePane</name>
+    <message>
+        <source>Cache</source>
+        <translation type="unfinished">캐시</translation>
+    </message>
+    <message>
+        <source>Pages in use</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the prompts reused: {reused} of {all} tokens of the requests here.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No request has been read yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Newest answer: {n} tokens of its prompt were in the cache.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{used} of {total}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No model is loaded</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>They hold {size}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>ChatHeader</name>
     <message>
         <source>Show or hide the list of chats</source>
@@ -303,6 +338,25 @@
     <message>
         <source>There is no model yet. Add one on the page Models.</source>
         <translation>아직 모델이 없습니다. 모델 페이지에서 추가하세요.</translation>
+    </message>
+</context>
+<context>
+    <name>Client</name>
+    <message>
+        <source>Settings</source>
+        <translation type="unfinished">설정</translation>
+    </message>
+    <message>
+        <source>Copy the settings for {name}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the command that starts {name}</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -567,91 +621,91 @@
     <name>DraftPanel</name>
     <message>
         <source>Drafts</source>
-        <translation type="unfinished"></translation>
+        <translation>초안</translation>
     </message>
     <message>
         <source>Tokens of the last drafts</source>
-        <translation type="unfinished"></translation>
+        <translation>최근 초안의 토큰 수</translation>
     </message>
     <message>
         <source>Accepted by position</source>
-        <translation type="unfinished"></translation>
+        <translation>위치별 수락</translation>
     </message>
     <message>
         <source>Time per step with a draft</source>
-        <translation type="unfinished"></translation>
+        <translation>초안 단계당 시간</translation>
     </message>
     <message>
         <source>Accepted per step</source>
-        <translation type="unfinished"></translation>
+        <translation>단계당 수락</translation>
     </message>
     <message>
         <source>drafted</source>
-        <translation type="unfinished"></translation>
+        <translation>초안</translation>
     </message>
     <message>
         <source>own</source>
-        <translation type="unfinished"></translation>
+        <translation>모델 자체</translation>
     </message>
     <message>
         <source>Draft</source>
-        <translation type="unfinished"></translation>
+        <translation>초안</translation>
     </message>
     <message>
         <source>Verify</source>
-        <translation type="unfinished"></translation>
+        <translation>검증</translation>
     </message>
     <message>
         <source>Sample</source>
-        <translation type="unfinished"></translation>
+        <translation>샘플링</translation>
     </message>
     <message>
         <source>first {n} %</source>
-        <translation type="unfinished"></translation>
+        <translation>첫 위치 {n} %</translation>
     </message>
     <message>
         <source>{n} ms</source>
-        <translation type="unfinished">{n}ms</translation>
+        <translation>{n} ms</translation>
     </message>
     <message>
         <source>Draft {draft}, verify {verify}, sample {sample}</source>
-        <translation type="unfinished"></translation>
+        <translation>초안 {draft}, 검증 {verify}, 샘플링 {sample}</translation>
     </message>
     <message>
         <source>failed</source>
-        <translation type="unfinished"></translation>
+        <translation>실패</translation>
     </message>
     <message>
         <source>paused</source>
-        <translation type="unfinished">일시 정지됨</translation>
+        <translation>일시 중지</translation>
     </message>
     <message>
         <source>{n}× the speed</source>
-        <translation type="unfinished"></translation>
+        <translation>{n}배 속도</translation>
     </message>
     <message>
         <source>Drafts cost more than they brought here; they are tried again later.</source>
-        <translation type="unfinished"></translation>
+        <translation>여기서는 초안의 비용이 이득보다 컸습니다. 나중에 다시 시도합니다.</translation>
     </message>
     <message>
         <source>Compared with no drafts, measured here.</source>
-        <translation type="unfinished"></translation>
+        <translation>초안이 없을 때와 비교, 여기서 측정.</translation>
     </message>
     <message>
         <source>No draft was verified yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>아직 검증된 초안이 없습니다.</translation>
     </message>
     <message>
         <source>{mean} mean of {n}</source>
-        <translation type="unfinished"></translation>
+        <translation>{n}개 평균 {mean}</translation>
     </message>
     <message>
         <source>{mean} tokens a step, the model&apos;s own included.</source>
-        <translation type="unfinished"></translation>
+        <translation>단계당 {mean}토큰, 모델 자체 토큰 포함.</translation>
     </message>
     <message>
         <source>Break-even at {n} (dashed).</source>
-        <translation type="unfinished"></translation>
+        <translation>손익분기 {n} (점선).</translation>
     </message>
 </context>
 <context>
@@ -1128,6 +1182,13 @@
     </message>
 </context>
 <context>
+    <name>LocalServer</name>
+    <message>
+        <source>Port {port} is used by another program, or kept for the system.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>MainWindow</name>
     <message>
         <source>Chat</source>
@@ -1140,6 +1201,10 @@
     <message>
         <source>Devices</source>
         <translation>장치</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Settings</source>
@@ -1530,6 +1595,64 @@
     </message>
 </context>
 <context>
+    <name>Requests</name>
+    <message>
+        <source>Time</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Path</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation type="unfinished">모델</translation>
+    </message>
+    <message>
+        <source>Prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reused</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Out</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tok/s</source>
+        <translation type="unfinished">토큰/초</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ended</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>waiting</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>writing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reading</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>RequestsView</name>
+    <message>
+        <source>Requests of other programs</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>SamplingPanel</name>
     <message>
         <source>Back to the model&apos;s own</source>
@@ -1556,6 +1679,141 @@
     <message>
         <source>{name}: the model&apos;s own settings</source>
         <translation>{name}: 모델 기본 설정</translation>
+    </message>
+</context>
+<context>
+    <name>ServerPage</name>
+    <message>
+        <source>Server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Local API</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Settings for your programs</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No model is loaded, so that requests are refused until one is.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Use a free port</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a model</source>
+        <translation type="unfinished">모델 선택</translation>
+    </message>
+    <message>
+        <source>Programs on this PC</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Programs on this PC, with the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The network, with the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make a new key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make a new key; the old one ends at once</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Address for OpenAI clients</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Address for Anthropic</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the address for OpenAI clients</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the address for Anthropic</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Port</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Who can connect</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Pause the table</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Requests</source>
+        <translation type="unfinished">요청</translation>
+    </message>
+    <message>
+        <source>while this page is open; prompts are not shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Not needed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Load a model first: its name is part of the settings.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The key is being fetched.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>On since {time}, {n} requests now</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Starting…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stopping…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation type="unfinished">끔</translation>
+    </message>
+    <message>
+        <source>Copied.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Hide the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go on with the table</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -1691,6 +1949,10 @@
     <message>
         <source>By setting; what the user changed from the defaults.</source>
         <translation>설정별로 기본값에서 바꾼 값입니다.</translation>
+    </message>
+    <message>
+        <source>Local API</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Device of each model</source>
@@ -2280,19 +2542,19 @@
     <name>drafts</name>
     <message>
         <source>What the text repeats is guessed.</source>
-        <translation type="unfinished"></translation>
+        <translation>글에서 반복되는 부분을 추측합니다.</translation>
     </message>
     <message>
         <source>The model&apos;s own draft layer guesses.</source>
-        <translation type="unfinished"></translation>
+        <translation>모델 자체의 초안 레이어가 추측합니다.</translation>
     </message>
     <message>
         <source>A DFlash draft guesses.</source>
-        <translation type="unfinished"></translation>
+        <translation>DFlash 초안이 추측합니다.</translation>
     </message>
     <message>
         <source>A small model guesses.</source>
-        <translation type="unfinished"></translation>
+        <translation>작은 모델이 추측합니다.</translation>
     </message>
 </context>
 <context>
