@@ -18,7 +18,8 @@ def describe(path: Path) -> dict[str, Any]:
     """All facts of a model file; raises `ModelFileError` or `UnsupportedModel` for one without a header.
 
     Keys: path, files, name, kind, problem ("" for a model that can be run), architecture, quant,
-    parameters, file_bytes, context, layers, types (type, kernel, tensors, bytes of each), tensors (name,
+    parameters, file_bytes, context, layers, types (type, kernel on the processor and on a
+    card, tensors, bytes of each), tensors (name,
     shape (out, in), type, bytes), metadata (long lists as {"length", "first"}).
     """
     header = read_header(path)
@@ -41,7 +42,13 @@ def describe(path: Path) -> dict[str, Any]:
         "context": entry.context,
         "layers": entry.n_layers,
         "types": [
-            {"type": name, "kernel": kernel_of(name), "tensors": count[name], "bytes": n_bytes}
+            {
+                "type": name,
+                "kernel": kernel_of(name),
+                "card": card_kernel_of(name),
+                "tensors": count[name],
+                "bytes": n_bytes,
+            }
             for name, n_bytes in size.most_common()
         ],
         "tensors": [
@@ -64,6 +71,19 @@ def kernel_of(type_name: str) -> str:
     return "blocks" if type_name in FORMATS else "dense"
 
 
+def card_kernel_of(type_name: str) -> str:
+    """How a card multiplies matrices of a type, and the bits that a weight takes there."""
+    from engine.ops.cuda_device import stored_as
+    from engine.quants import by_name
+    from kernels import variants
+
+    kept = stored_as(by_name(type_name).id)
+    if kept == variants.F16_TILES:
+        return "f16, 16 bits"
+    bits = variants.PACKED[kept] * 8 / (16 * 256) if kept in variants.PACKED else 32
+    return f"blocks, {bits:.2g} bits" if kept in variants.PACKED else "f32, 32 bits"
+
+
 def show(facts: dict[str, Any], tensors: bool = False, metadata: bool = False) -> str:
     """The facts as text for people."""
     context = f"{facts['context']:,} tokens" if facts["context"] else "not said"
@@ -80,10 +100,12 @@ def show(facts: dict[str, Any], tensors: bool = False, metadata: bool = False) -
     if facts["problem"]:
         lines.append(f"  problem       {facts['problem']}")
     lines.append("")
-    lines.append(f"  {'type':<10}{'tensors':>8}{'size':>12}  CPU kernel")
+    lines.append(f"  {'type':<10}{'tensors':>8}{'size':>12}  CPU kernel  card")
     for row in facts["types"]:
         size = size_text(row["bytes"])
-        lines.append(f"  {row['type']:<10}{row['tensors']:>8}{size:>12}  {row['kernel']}")
+        lines.append(
+            f"  {row['type']:<10}{row['tensors']:>8}{size:>12}  {row['kernel']:<10}  {row['card']}"
+        )
     if metadata:
         lines.append("")
         lines += [f"  {key} = {_short(value)}" for key, value in facts["metadata"].items()]

@@ -258,6 +258,7 @@ def test_inspect_lists_the_file(run: Run) -> None:
     assert sum(t["tensors"] for t in facts["types"]) == len(facts["tensors"])
     assert sum(t["bytes"] for t in facts["types"]) == sum(t["bytes"] for t in facts["tensors"])
     assert {t["kernel"] for t in facts["types"]} <= {"blocks", "dense"}
+    assert {t["card"] for t in facts["types"]} == {"f16, 16 bits", "f32, 32 bits"}
     assert facts["metadata"]["general.architecture"] == "qwen3"
     assert facts["metadata"]["tokenizer.ggml.tokens"]["length"] > 16
     shown = run("inspect", QWEN3, "--tensors", "--metadata").out
