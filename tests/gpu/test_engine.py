@@ -169,6 +169,7 @@ engine.load(model_path("llama"), CONFIG)
 
 def plant(model):
     card = model.ops.card
+    card.use()
     kernel = card.kernel(variants.probe(), "read")
     wild = ctypes.c_void_p(0x1234500000)
     card.launch(kernel, (1, 1, 1), 512, (wild, ctypes.c_size_t(1 << 20), wild))
