@@ -31,6 +31,7 @@ def record() -> dict[str, dict[str, list[int]]]:
     return {arch: table for arch, table in json.loads(text).items() if arch != "nvrtc"}
 
 
+@pytest.mark.timeout(600)  # 90 s on two free cores
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_variants_compile_without_spills(
     nvrtc: Nvrtc, record: dict[str, dict[str, list[int]]], arch: int
