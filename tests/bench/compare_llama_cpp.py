@@ -2,9 +2,9 @@
 
     python -m tests.bench.compare_llama_cpp MODEL.gguf --peer PATH/llama-bench [-p 512,2048] [-d 0,4096]
 
-Ours comes from `engine.bench`, as in `lucebox bench`. The peer runs with flash attention and all layers on the
-card; its pass of M tokens is a prompt of M behind the same context. Without --peer only ours is measured. One JSON
-object on stdout, a table on stderr.
+Ours comes from `engine.bench`, as in `lucebox bench`. The peer runs with flash attention and all layers on
+the card; its pass of M tokens is a prompt of M behind the same context. Without --peer only ours is measured.
+One JSON object on stdout, a table on stderr.
 """
 
 from __future__ import annotations
