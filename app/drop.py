@@ -168,6 +168,11 @@ class DropTarget(QObject):
         if len(dropped.models) == 1:
             self._opener.open(first.path)
         elif not dropped.models:
+            loaded = self._services.controller.model
+            if first.kind == "draft" and loaded is not None:
+                text = self.tr("{name} is a draft. Its details offer to use it with {model}.")
+                self._services.toast(text.format(name=first.path.name, model=loaded.name))
+                return
             text = self.tr("{name} is listed. It goes with a chat model and cannot chat by itself.")
             self._services.toast(text.format(name=first.path.name))
 

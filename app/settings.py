@@ -11,7 +11,14 @@ from typing import Any
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
 
 from engine import paths
-from engine.config import AppSettings, EngineConfig, changed_settings, engine_config
+from engine.config import (
+    FILELESS_DRAFTERS,
+    AppSettings,
+    EngineConfig,
+    Spec,
+    changed_settings,
+    engine_config,
+)
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +60,25 @@ class Settings(QObject):
         return engine_config(self.value)
 
     def config_of(self, path: Path) -> EngineConfig:
-        """How one model runs: as all others, on the device that was chosen for it."""
-        config, device = self.engine_config(), self.value.devices.get(str(path))
-        return dataclasses.replace(config, device=device) if isinstance(device, str) else config
+        """How one model runs: as all others, on the device and with the draft chosen for it.
+
+        A draft's file that is gone counts as no choice.
+        """
+        config, value = self.engine_config(), self.value
+        device, draft = value.devices.get(str(path)), value.drafts.get(str(path))
+        if isinstance(device, str):
+            config = dataclasses.replace(config, device=device)
+        if draft == Spec.OFF.value:
+            return dataclasses.replace(config, spec=Spec.OFF)
+        if isinstance(draft, str) and (draft in FILELESS_DRAFTERS or Path(draft).exists()):
+            spec = Spec.AUTO if config.spec is Spec.OFF else config.spec
+            config = dataclasses.replace(config, draft=draft, spec=spec)
+        return config
+
+    def choose_draft(self, path: Path, draft: str | None) -> None:
+        """Remember what guesses for a model: a name or a file, "off", or None for what the engine chooses."""
+        kept = {k: v for k, v in self.value.drafts.items() if k != str(path)}
+        self.update(drafts=kept | ({str(path): draft} if draft else {}))
 
     def keep_engine_config(self, config: EngineConfig) -> None:
         """Remember how models are to run from now on."""

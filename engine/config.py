@@ -98,6 +98,9 @@ def check_bounds(config: Any) -> None:
 AUTO = "auto"
 """The device that is chosen for the model: a graphics card where it fits, else the processor."""
 
+FILELESS_DRAFTERS = ("ngram", "mtp")
+"""Values of `EngineConfig.draft` that are no files: what the text repeats, and the model's own layer."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
@@ -166,7 +169,7 @@ class EngineConfig:
         None,
         "Draft model",
         "A file that guesses: a draft made for this model, or a small model of the same vocabulary. "
-        "Without one the model's own draft layers guess, or what the text repeats.",
+        "Without one the model's own draft layers guess (mtp), or what the text repeats (ngram).",
         flag="--draft",
     )
     budget: int | None = setting(
@@ -371,8 +374,14 @@ class AppSettings:
     engine: dict[str, Any] = setting(
         {}, "How models run", "By setting; what the user changed from the defaults."
     )
+    server: dict[str, Any] = setting(
+        {}, "Local API", "By setting; what the user changed from the defaults."
+    )
     devices: dict[str, Any] = setting(
         {}, "Device of each model", "By model file; where it runs, if not where all others do."
+    )
+    drafts: dict[str, Any] = setting(
+        {}, "Draft of each model", "By model file; what guesses, if not what the engine chooses."
     )
     sampling: dict[str, dict[str, Any]] = setting(
         {}, "Sampling of each model", "By model file; what the user changed from the defaults."
@@ -398,10 +407,20 @@ def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
     )
 
 
-def changed_settings(config: EngineConfig) -> dict[str, Any]:
-    """What differs from the defaults, as `AppSettings.engine` keeps it."""
-    usual = EngineConfig()
-    values = {name: getattr(config, name) for name in settings_of(EngineConfig)}
+def server_config(settings: AppSettings) -> ServerConfig:
+    """How the application offers the API; a kept choice that is not sound any more counts as none."""
+    config = ServerConfig()
+    for name, value in settings.server.items():
+        if name in settings_of(ServerConfig):
+            with contextlib.suppress(BadRequest, TypeError, ValueError):
+                config = dataclasses.replace(config, **{name: value})
+    return config
+
+
+def changed_settings(config: EngineConfig | ServerConfig) -> dict[str, Any]:
+    """What differs from the defaults, as `AppSettings.engine` and `AppSettings.server` keep it."""
+    usual = type(config)()
+    values = {name: getattr(config, name) for name in settings_of(type(config))}
     return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from engine.config import AUTO, EngineConfig, Plan, Precision, Spec
+from engine.config import AUTO, FILELESS_DRAFTERS, EngineConfig, Plan, Precision, Spec
 from engine.devices import Device
 from engine.errors import BadRequest, EngineError, OutOfMemory
 from engine.footprint import PAGE_TOKENS, Footprint, float_bytes
@@ -134,10 +134,17 @@ def resolve(
         n_slots=sizing.footprint.slots(config),
         chat_template_file=config.chat_template_file,
         spec=config.spec,
-        draft=Path(config.draft).absolute() if config.draft else None,
+        draft=_draft_path(config.draft),
         budget=config.budget,
         notes=(*((note,) if note else ()), *sizing.notes()),
     )
+
+
+def _draft_path(draft: str | None) -> Path | None:
+    """A draft's file from the root on; the name of a drafter that needs none stays as it is."""
+    if not draft:
+        return None
+    return Path(draft) if draft in FILELESS_DRAFTERS else Path(draft).absolute()
 
 
 def _sizing(
@@ -210,9 +217,9 @@ class _Sizing:
         """Bytes of the drafter's weights, and of its keys and values of a page."""
         config, on_card = self.config, self.device.kind != "cpu"
         weights, loose, kv_values, on_card_weights = self.footprint.draft
-        if config.spec is Spec.OFF:
+        if config.spec is Spec.OFF or config.draft == "ngram":
             return 0, 0
-        if config.draft:
+        if config.draft and config.draft not in FILELESS_DRAFTERS:
             try:
                 found = Footprint.of(read_header(Path(config.draft)))
             except (EngineError, OSError):

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.models.drafter import DrafterChoice, Offer
 from app.models.library import Group, Item, Library
 from app.models.words import (
     kind_text,
@@ -18,6 +19,7 @@ from app.models.words import (
     verdict_style,
     verdict_text,
 )
+from app.page import Services
 from app.theme import theme
 from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, Note, button, label
 
@@ -37,9 +39,10 @@ class Details(QWidget):
     chat_wanted = Signal(object)
     bin_wanted = Signal(object)
 
-    def __init__(self, library: Library, parent: QWidget | None = None) -> None:
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._library = library
+        self._services = services
+        self._library: Library = services.library
         self._item: Item | None = None
         self.header_tools = label("", "small")
         self._body = QWidget()
@@ -49,6 +52,7 @@ class Details(QWidget):
         self._bin = IconButton("trash", self.tr("Move to the bin"))
         self._build()
         self.show_item(None)
+        services.controller.model_changed.connect(self._on_model)
 
     @property
     def item(self) -> Item | None:
@@ -117,6 +121,11 @@ class Details(QWidget):
             )
         if item.group is Group.CHAT:
             self._section(label(self.tr("Speed"), "muted"), *self._speed(item))
+            self._section(DrafterChoice(self._services, item))
+        loaded = self._services.controller.model
+        if entry.kind == "draft" and loaded is not None:
+            text = self.tr("Use it with {model}").format(model=loaded.name)
+            self._section(button(text, self._on_use, icon="play"))
         if entry.companions:
             self._section(
                 label(self.tr("Goes with it"), "muted"),
@@ -196,6 +205,16 @@ class Details(QWidget):
         self._column.addWidget(frame)
         if not last:
             self._column.addWidget(Hairline())
+
+    @Slot(object)
+    def _on_model(self, _model: object) -> None:
+        """A draft can be used with another model now."""
+        if self._item is not None and self._item.entry.kind == "draft":
+            self.show_item(self._item, again=True)
+
+    def _on_use(self) -> None:
+        if self._item is not None and self._services.controller.model is not None:
+            Offer(self._services, self._item.entry.path, self)
 
     def _on_chat(self) -> None:
         self.chat_wanted.emit(self._item)

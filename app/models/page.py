@@ -62,7 +62,7 @@ class ModelsPage(Page):
         self.panel = LoadPanel(services, opener_of(services))
         self.panel.closed.connect(self.focus_first)
         self.view = ModelsView(library)
-        self.details = Details(library)
+        self.details = Details(services)
         self._bin = BinButton(services)
         self._middle = QStackedWidget()
         self._nothing = label("", "muted")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.config import Plan, Precision, Spec
+from engine.config import FILELESS_DRAFTERS, Plan, Precision, Spec
 from engine.devices import devices
 from engine.draft.base import Drafter, Target, open_drafter
 from engine.draft.costs import PassCosts, pass_costs
@@ -29,6 +29,8 @@ def choose(target: Target) -> tuple[Drafter | None, str]:
         if plan.draft is not None or plan.spec is not Spec.AUTO:
             return None, f"Speculation is left out: {plan.device} cannot verify drafts yet."
         return None, ""
+    if str(plan.draft) in FILELESS_DRAFTERS:
+        return open_drafter(str(plan.draft), target, None), ""
     if plan.draft is not None:
         drafter = open_drafter(_kind_of(plan.draft), target, plan.draft)
         return drafter, " ".join(getattr(drafter, "warnings", ()))

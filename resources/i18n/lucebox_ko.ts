@@ -52,35 +52,35 @@
     <name>CachePane</name>
     <message>
         <source>Cache</source>
-        <translation type="unfinished">캐시</translation>
+        <translation>캐시</translation>
     </message>
     <message>
         <source>Pages in use</source>
-        <translation type="unfinished"></translation>
+        <translation>사용 중인 페이지</translation>
     </message>
     <message>
         <source>of the prompts reused: {reused} of {all} tokens of the requests here.</source>
-        <translation type="unfinished"></translation>
+        <translation>프롬프트 재사용: 여기 요청의 토큰 {all}개 중 {reused}개.</translation>
     </message>
     <message>
         <source>No request has been read yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>아직 읽은 요청이 없습니다.</translation>
     </message>
     <message>
         <source>Newest answer: {n} tokens of its prompt were in the cache.</source>
-        <translation type="unfinished"></translation>
+        <translation>최근 답변: 프롬프트의 토큰 {n}개가 캐시에 있었습니다.</translation>
     </message>
     <message>
         <source>{used} of {total}</source>
-        <translation type="unfinished"></translation>
+        <translation>{total} 중 {used}</translation>
     </message>
     <message>
         <source>No model is loaded</source>
-        <translation type="unfinished"></translation>
+        <translation>불러온 모델 없음</translation>
     </message>
     <message>
         <source>They hold {size}.</source>
-        <translation type="unfinished"></translation>
+        <translation>크기는 {size}입니다.</translation>
     </message>
 </context>
 <context>
@@ -344,19 +344,19 @@
     <name>Client</name>
     <message>
         <source>Settings</source>
-        <translation type="unfinished">설정</translation>
+        <translation>설정</translation>
     </message>
     <message>
         <source>Copy the settings for {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} 설정 복사</translation>
     </message>
     <message>
         <source>Command</source>
-        <translation type="unfinished"></translation>
+        <translation>명령</translation>
     </message>
     <message>
         <source>Copy the command that starts {name}</source>
-        <translation type="unfinished"></translation>
+        <translation>{name} 시작 명령 복사</translation>
     </message>
 </context>
 <context>
@@ -506,6 +506,10 @@
     <message>
         <source>Speed</source>
         <translation>속도</translation>
+    </message>
+    <message>
+        <source>Use it with {model}</source>
+        <translation>{model}에 사용</translation>
     </message>
     <message>
         <source>Goes with it</source>
@@ -709,6 +713,41 @@
     </message>
 </context>
 <context>
+    <name>DrafterChoice</name>
+    <message>
+        <source>What guesses for this model</source>
+        <translation>이 모델을 위해 추측하는 것</translation>
+    </message>
+    <message>
+        <source>Guesses never change the text. Holds from the next load.</source>
+        <translation>추측은 글을 바꾸지 않습니다. 다음에 불러올 때부터 적용됩니다.</translation>
+    </message>
+    <message>
+        <source>Drafts</source>
+        <translation>초안</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>What the text repeats</source>
+        <translation>글에서 반복되는 부분</translation>
+    </message>
+    <message>
+        <source>The model&apos;s own draft layer</source>
+        <translation>모델 자체의 초안 레이어</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>끄기</translation>
+    </message>
+    <message>
+        <source>{name}, comes with Lucebox</source>
+        <translation>{name}, Lucebox에 포함</translation>
+    </message>
+</context>
+<context>
     <name>DropOverlay</name>
     <message numerus="yes">
         <source>%n file(s)</source>
@@ -834,6 +873,10 @@
         <translation>
             <numerusform>파일 %n개도 더 제외했습니다.</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>{name} is a draft. Its details offer to use it with {model}.</source>
+        <translation>초안 파일: {name}. 세부 정보에서 {model}에 사용할 수 있습니다.</translation>
     </message>
     <message>
         <source>{name} is listed. It goes with a chat model and cannot chat by itself.</source>
@@ -1185,7 +1228,7 @@
     <name>LocalServer</name>
     <message>
         <source>Port {port} is used by another program, or kept for the system.</source>
-        <translation type="unfinished"></translation>
+        <translation>포트 {port}은(는) 다른 프로그램이 쓰고 있거나 시스템용으로 예약되어 있습니다.</translation>
     </message>
 </context>
 <context>
@@ -1204,7 +1247,7 @@
     </message>
     <message>
         <source>Server</source>
-        <translation type="unfinished"></translation>
+        <translation>서버</translation>
     </message>
     <message>
         <source>Settings</source>
@@ -1598,58 +1641,58 @@
     <name>Requests</name>
     <message>
         <source>Time</source>
-        <translation type="unfinished"></translation>
+        <translation>시각</translation>
     </message>
     <message>
         <source>Path</source>
-        <translation type="unfinished"></translation>
+        <translation>경로</translation>
     </message>
     <message>
         <source>Model</source>
-        <translation type="unfinished">모델</translation>
+        <translation>모델</translation>
     </message>
     <message>
         <source>Prompt</source>
-        <translation type="unfinished"></translation>
+        <translation>프롬프트</translation>
     </message>
     <message>
         <source>Reused</source>
-        <translation type="unfinished"></translation>
+        <translation>재사용</translation>
     </message>
     <message>
         <source>Out</source>
-        <translation type="unfinished"></translation>
+        <translation>출력</translation>
     </message>
     <message>
         <source>tok/s</source>
-        <translation type="unfinished">토큰/초</translation>
+        <translation>토큰/초</translation>
     </message>
     <message>
         <source>State</source>
-        <translation type="unfinished"></translation>
+        <translation>상태</translation>
     </message>
     <message>
         <source>ended</source>
-        <translation type="unfinished"></translation>
+        <translation>끝남</translation>
     </message>
     <message>
         <source>waiting</source>
-        <translation type="unfinished"></translation>
+        <translation>대기 중</translation>
     </message>
     <message>
         <source>writing</source>
-        <translation type="unfinished"></translation>
+        <translation>쓰는 중</translation>
     </message>
     <message>
         <source>reading</source>
-        <translation type="unfinished"></translation>
+        <translation>읽는 중</translation>
     </message>
 </context>
 <context>
     <name>RequestsView</name>
     <message>
         <source>Requests of other programs</source>
-        <translation type="unfinished"></translation>
+        <translation>다른 프로그램의 요청</translation>
     </message>
 </context>
 <context>
@@ -1685,135 +1728,139 @@
     <name>ServerPage</name>
     <message>
         <source>Server</source>
-        <translation type="unfinished"></translation>
+        <translation>서버</translation>
     </message>
     <message>
         <source>Local API</source>
-        <translation type="unfinished"></translation>
+        <translation>로컬 API</translation>
     </message>
     <message>
         <source>Settings for your programs</source>
-        <translation type="unfinished"></translation>
+        <translation>프로그램별 설정</translation>
+    </message>
+    <message>
+        <source>None yet. Switch the server on, and start one of the programs above.</source>
+        <translation>아직 없습니다. 서버를 켜고 위 프로그램 중 하나를 시작하세요.</translation>
     </message>
     <message>
         <source>No model is loaded, so that requests are refused until one is.</source>
-        <translation type="unfinished"></translation>
+        <translation>불러온 모델이 없어, 모델을 불러올 때까지 요청을 거절합니다.</translation>
     </message>
     <message>
         <source>Use a free port</source>
-        <translation type="unfinished"></translation>
+        <translation>빈 포트 쓰기</translation>
     </message>
     <message>
         <source>Choose a model</source>
-        <translation type="unfinished">모델 선택</translation>
+        <translation>모델 고르기</translation>
     </message>
     <message>
         <source>Programs on this PC</source>
-        <translation type="unfinished"></translation>
+        <translation>이 PC의 프로그램</translation>
     </message>
     <message>
         <source>Programs on this PC, with the key</source>
-        <translation type="unfinished"></translation>
+        <translation>이 PC의 프로그램, 키 필요</translation>
     </message>
     <message>
         <source>The network, with the key</source>
-        <translation type="unfinished"></translation>
+        <translation>네트워크, 키 필요</translation>
     </message>
     <message>
         <source>Show the key</source>
-        <translation type="unfinished"></translation>
+        <translation>키 보기</translation>
     </message>
     <message>
         <source>Copy the key</source>
-        <translation type="unfinished"></translation>
+        <translation>키 복사</translation>
     </message>
     <message>
         <source>Make a new key</source>
-        <translation type="unfinished"></translation>
+        <translation>새 키 만들기</translation>
     </message>
     <message>
         <source>Make a new key; the old one ends at once</source>
-        <translation type="unfinished"></translation>
+        <translation>새 키 만들기; 이전 키는 바로 쓸 수 없게 됩니다</translation>
     </message>
     <message>
         <source>Address for OpenAI clients</source>
-        <translation type="unfinished"></translation>
+        <translation>OpenAI 클라이언트용 주소</translation>
     </message>
     <message>
         <source>Address for Anthropic</source>
-        <translation type="unfinished"></translation>
+        <translation>Anthropic용 주소</translation>
     </message>
     <message>
         <source>Copy the address for OpenAI clients</source>
-        <translation type="unfinished"></translation>
+        <translation>OpenAI 클라이언트용 주소 복사</translation>
     </message>
     <message>
         <source>Copy the address for Anthropic</source>
-        <translation type="unfinished"></translation>
+        <translation>Anthropic용 주소 복사</translation>
     </message>
     <message>
         <source>Port</source>
-        <translation type="unfinished"></translation>
+        <translation>포트</translation>
     </message>
     <message>
         <source>Who can connect</source>
-        <translation type="unfinished"></translation>
+        <translation>연결할 수 있는 대상</translation>
     </message>
     <message>
         <source>Key</source>
-        <translation type="unfinished"></translation>
+        <translation>키</translation>
     </message>
     <message>
         <source>Pause the table</source>
-        <translation type="unfinished"></translation>
+        <translation>표 멈추기</translation>
     </message>
     <message>
         <source>Requests</source>
-        <translation type="unfinished">요청</translation>
+        <translation>요청</translation>
     </message>
     <message>
         <source>while this page is open; prompts are not shown</source>
-        <translation type="unfinished"></translation>
+        <translation>이 페이지가 열려 있는 동안; 프롬프트는 표시하지 않습니다</translation>
     </message>
     <message>
         <source>Not needed</source>
-        <translation type="unfinished"></translation>
+        <translation>필요 없음</translation>
     </message>
     <message>
         <source>Load a model first: its name is part of the settings.</source>
-        <translation type="unfinished"></translation>
+        <translation>먼저 모델을 불러오세요. 설정에 모델 이름이 들어갑니다.</translation>
     </message>
     <message>
         <source>The key is being fetched.</source>
-        <translation type="unfinished"></translation>
+        <translation>키를 가져오는 중입니다.</translation>
     </message>
     <message>
-        <source>On since {time}, {n} requests now</source>
-        <translation type="unfinished"></translation>
+        <source>On since {time}, requests now: {n}</source>
+        <translation>{time}부터 켜짐, 현재 요청: {n}</translation>
     </message>
     <message>
         <source>Starting…</source>
-        <translation type="unfinished"></translation>
+        <translation>시작하는 중…</translation>
     </message>
     <message>
         <source>Stopping…</source>
-        <translation type="unfinished"></translation>
+        <translation>멈추는 중…</translation>
     </message>
     <message>
         <source>Off</source>
-        <translation type="unfinished">끔</translation>
+        <translation>꺼짐</translation>
     </message>
     <message>
         <source>Copied.</source>
-        <translation type="unfinished"></translation>
+        <translation>복사했습니다.</translation>
     </message>
     <message>
         <source>Hide the key</source>
-        <translation type="unfinished"></translation>
+        <translation>키 숨기기</translation>
     </message>
     <message>
         <source>Go on with the table</source>
-        <translation type="unfinished"></translation>
+        <translation>표 계속하기</translation>
     </message>
 </context>
 <context>
@@ -1952,7 +1999,7 @@
     </message>
     <message>
         <source>Local API</source>
-        <translation type="unfinished"></translation>
+        <translation>로컬 API</translation>
     </message>
     <message>
         <source>Device of each model</source>
@@ -1961,6 +2008,14 @@
     <message>
         <source>By model file; where it runs, if not where all others do.</source>
         <translation>모델 파일별로, 다른 모델과 다른 곳에서 실행할 때의 장치입니다.</translation>
+    </message>
+    <message>
+        <source>Draft of each model</source>
+        <translation>모델별 초안</translation>
+    </message>
+    <message>
+        <source>By model file; what guesses, if not what the engine chooses.</source>
+        <translation>모델 파일별로, 엔진이 고르는 것 대신 추측하는 것.</translation>
     </message>
     <message>
         <source>Sampling of each model</source>
@@ -2035,8 +2090,8 @@
         <translation>드래프트 모델</translation>
     </message>
     <message>
-        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one the model&apos;s own draft layers guess, or what the text repeats.</source>
-        <translation>추측에 쓰는 파일입니다. 이 모델용으로 만든 드래프트나 어휘가 같은 작은 모델을 씁니다. 없으면 모델 자체의 드래프트 레이어나 글의 반복을 이용해 추측합니다.</translation>
+        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one the model&apos;s own draft layers guess (mtp), or what the text repeats (ngram).</source>
+        <translation>추측하는 파일: 이 모델용으로 만든 초안 또는 같은 어휘의 작은 모델. 없으면 모델 자체의 초안 레이어(mtp)나 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
     </message>
     <message>
         <source>Draft budget</source>
