@@ -57,7 +57,8 @@ def measure(path: Path, n: int, rounds: int, device: str) -> dict[str, list[floa
     request = Request(messages=[{"role": "user", "content": QUESTION}], sampling=sampling)
     found: dict[str, list[float]] = {"headless": [], "window": []}
     for number in range(rounds + 1):
-        end = [event for event in follow(engine, request) if isinstance(event, Finished)][0]
+        *_, end = follow(engine, request)
+        assert isinstance(end, Finished)
         headless = end.usage.decode_rate or 0.0
         session.new_chat()
         spin(0.2)
