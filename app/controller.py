@@ -64,6 +64,7 @@ class EngineController(QObject):
         state_changed: "idle", "loading", "ready", "generating", "stopping" or "failed".
         model_changed: the `ModelInfo` of the loaded model, or None.
         load_progress, load_failed, metrics_changed: see their types.
+        closing: the engine is about to end; what hangs on it ends first.
     """
 
     state_changed = Signal(str)
@@ -71,6 +72,7 @@ class EngineController(QObject):
     load_progress = Signal(object)
     load_failed = Signal(object)
     metrics_changed = Signal(object)
+    closing = Signal()
 
     def __init__(
         self, factory: Callable[[], Any] = make_engine, parent: QObject | None = None
@@ -221,6 +223,7 @@ class EngineController(QObject):
         if self._closing:
             return not self._thread.isRunning()
         deadline = time.monotonic() + timeout_ms / 1000
+        self.closing.emit()
         self.cancel_load()
         for request_id in list(self._streams):
             self.cancel(request_id)

@@ -44,6 +44,7 @@ HEAVY = (
     "app.models.page",
     "app.drop",
     "app.settings_page",
+    "app.server.page",
     "app.palette",
 )
 

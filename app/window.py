@@ -57,6 +57,7 @@ PAGES = (
     PageSpec("chat", "chat", "app.chat.page:ChatPage"),
     PageSpec("models", "models", "app.models.page:ModelsPage"),
     PageSpec("devices", "devices", "app.devices.page:DevicesPage"),
+    PageSpec("server", "server", "app.server.page:ServerPage"),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
     PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
 )
@@ -120,6 +121,7 @@ class MainWindow(QMainWindow):
             "chat": self.tr("Chat"),
             "models": self.tr("Models"),
             "devices": self.tr("Devices"),
+            "server": self.tr("Server"),
             "settings": self.tr("Settings"),
         }
         return {name: known.get(name, name) for name in self.page_names}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +70,9 @@ def find_target(url: str, key: str | None = None, model: str | None = None) -> T
 
 def _models(url: str, key: str | None) -> list[dict[str, Any]] | None:
     """The models of a server, None where it wants another key."""
+    import urllib.error  # slow to import, and of no use to who only wants a recipe
+    import urllib.request
+
     request = urllib.request.Request(f"{url}/v1/models")
     if key is not None:
         request.add_header("Authorization", f"Bearer {key}")

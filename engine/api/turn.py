@@ -105,7 +105,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A request that is going on: its path, since when (Unix time), and whether its prompt was admitted."""
+    """A request that is going on: its path, since when (Unix time), and whether its prompt was admitted.
+
+    `reused_tokens` of its prompt needed no computation, 0 before it is admitted.
+    """
 
     id: str
     path: str
@@ -113,6 +116,7 @@ class Live:
     since: int
     admitted: bool
     prompt_tokens: int
+    reused_tokens: int
     written_tokens: int
 
 
@@ -139,6 +143,7 @@ class Turn:
         self.served = served
         self.path = path
         self.written = 0
+        self.reused = 0
         self._models = models
         self._channel = Channel(self._cancel_all)
         self._backlog: list[Item] = []
@@ -225,8 +230,8 @@ class Turn:
         """What can be told of it now, from any thread."""
         prompt = sum(choice.prompt_tokens or 0 for choice in list(self.choices))
         return Live(
-            self.id, self.path, self.model, self.created, self._opened, prompt, self.written
-        )
+            self.id, self.path, self.model, self.created, self._opened, prompt, self.reused, self.written
+        )  # fmt: skip
 
     @property
     def fingerprint(self) -> str:
@@ -262,9 +267,10 @@ class Turn:
         if choice.usage is not None:
             return []
         match event:
-            case Started(prompt_tokens=prompt, reused_tokens=reused) if not self._opened:
-                self._opened = True
-                return [Opened(prompt, reused)]
+            case Started(prompt_tokens=prompt, reused_tokens=reused):
+                self.reused += reused
+                first, self._opened = not self._opened, True
+                return [Opened(prompt, reused)] if first else []
             case TextDelta(tokens=tokens, pieces=pieces, logprobs=logprobs):
                 self.written += len(tokens)
                 content = [row(found) for found in logprobs if found.part is Part.CONTENT]

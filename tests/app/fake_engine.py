@@ -82,6 +82,7 @@ class FakeEngine:
         self.fail_error: Exception = EngineError("The fake engine was told to fail.")
         self.deaf = False
         self.requests: list[Request] = []
+        self.config = EngineConfig()
         self.tokenizer: Any = None
         self.chat_template: Any = None
         self._ids = itertools.count(1)

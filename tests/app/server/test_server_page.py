@@ -1,0 +1,286 @@
+"""The Server page over a fake engine: clients are heard, settings copied, requests shown, all stopped."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PySide6.QtCore import QModelIndex
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.page import Services
+from app.server.cache import CachePane
+from app.server.page import ServerPage
+from app.server.run import HERE, NETWORK, REACHES, LocalServer
+from app.server.table import KEPT, Column, Requests
+from engine.api import auth
+from engine.api import server as api_server
+from engine.api.server import Server
+from engine.api.turn import Live
+from engine.config import AppSettings, server_config
+from engine.types import MemoryPart, Metrics
+from tests.app.conftest import whole
+from tests.app.fake_engine import FakeEngine
+from tests.app.models.conftest import (  # noqa: F401
+    Seen,
+    controller,
+    fake,
+    home,
+    library,
+    models_dir,
+    seen,
+    services,
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str, **headers: str) -> httpx.Response:
+    return httpx.get(url, headers=headers, timeout=20, trust_env=False)
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys that were made, the newest last; the keyring of this PC is left alone."""
+    made: list[str] = []
+
+    def renew() -> str:
+        made.append(f"sk-{len(made)}")
+        return made[-1]
+
+    monkeypatch.setattr(auth, "renew_key", renew)
+    monkeypatch.setattr(auth, "api_key", lambda: made[-1] if made else renew())
+    monkeypatch.setattr(api_server, "api_key", auth.api_key)
+    return made
+
+
+@pytest.fixture
+def page(qtbot: QtBot, services: Services, keys: list[str]) -> Iterator[ServerPage]:  # noqa: F811
+    services.settings.update(server={"port": free_port()})
+    services.controller.start()
+    made = ServerPage(services)
+    whole(made)
+    qtbot.addWidget(made)
+    qtbot.addWidget(made.inspector())
+    made.resize(1000, 800)
+    made.show()
+    yield made
+
+
+def turn_on(qtbot: QtBot, page: ServerPage) -> str:
+    page._switch.click()
+    qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+    return page.server.url
+
+
+def load(qtbot: QtBot, services: Services) -> None:  # noqa: F811
+    services.controller.load(Path("/models/Alpha-7B.gguf"))
+    qtbot.waitUntil(lambda: services.controller.model is not None, timeout=10_000)
+
+
+def live(id: str, written: int = 0, admitted: bool = True, reused: int = 0) -> Live:
+    return Live(id, "/v1/messages", "alpha", 1_700_000_000, admitted, 100, reused, written)
+
+
+def cell(table: Requests, row: int, column: Column) -> Any:
+    return table.data(table.index(row, column))
+
+
+def test_the_switch_starts_and_stops_it_beside_the_window(
+    qtbot: QtBot, page: ServerPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    start, stop = Server.start, Server.stop
+
+    def started(self: Server) -> None:
+        threads.append(threading.current_thread())
+        start(self)
+
+    def stopped(self: Server, *timeout: float) -> bool:
+        threads.append(threading.current_thread())
+        return stop(self, *timeout)
+
+    monkeypatch.setattr(Server, "start", started)
+    monkeypatch.setattr(Server, "stop", stopped)
+    assert page._state.text() == "Off"
+    url = turn_on(qtbot, page)
+    assert page._openai.text() == f"{url}/v1" and "On since" in page._state.text()
+    assert get(f"{url}/health").json()["status"] == "ok"
+    page._switch.click()
+    qtbot.waitUntil(lambda: page.server.state == "off", timeout=20_000)
+    with pytest.raises(httpx.TransportError):
+        get(f"{url}/health")
+    assert len(threads) == 2 and threading.main_thread() not in threads
+
+
+def test_it_serves_the_application_s_own_model_and_shows_who_uses_it(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+) -> None:
+    load(qtbot, services)
+    url = turn_on(qtbot, page)
+    target = page.server.target()
+    assert target is not None and target.url == url
+    assert [m["id"] for m in get(f"{url}/v1/models").json()["data"]] == [target.model]
+
+
+def test_a_taken_port_is_told_in_words_and_a_free_one_is_a_click_away(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+) -> None:
+    port = page.server.config.port
+    with socket.create_server(("127.0.0.1", port)):
+        page._switch.click()
+        qtbot.waitUntil(lambda: page._problem.isVisible(), timeout=20_000)
+        assert f"{port}" in page._problem.text and "--port" not in page._problem.text
+        assert page.server.state == "off" and not page._switch.isChecked()
+        page._free.click()
+        qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+        assert page._problem.isHidden() and page._free.isHidden()
+        kept = server_config(services.settings.value).port
+        assert kept not in (port, 0) and page._port.value() == kept
+        assert get(f"http://127.0.0.1:{kept}/health").is_success
+
+
+def test_the_key_is_asked_for_shown_copied_and_renewed(
+    qtbot: QtBot, page: ServerPage, keys: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(REACHES, NETWORK, ("127.0.0.2", True))  # nobody else may reach a test
+    assert page.server.reach == HERE and not page._copy_key.isEnabled() and not keys
+    turn_on(qtbot, page)
+    page._reach.setCurrentIndex(1)
+    qtbot.waitUntil(
+        lambda: page.server.state == "on" and page._copy_key.isEnabled(), timeout=20_000
+    )
+    url = page.server.url
+    assert get(f"{url}/v1/models").status_code == 401
+    assert get(f"{url}/v1/models", Authorization="Bearer sk-0").is_success
+    assert page._key.echoMode() == QLineEdit.EchoMode.Password
+    page._see.click()
+    assert page._key.echoMode() == QLineEdit.EchoMode.Normal and page._key.text() == "sk-0"
+    page._copy_key.click()
+    assert QGuiApplication.clipboard().text() == "sk-0"
+    page._renew.click()
+    qtbot.waitUntil(lambda: page._key.text() == "sk-1", timeout=10_000)
+    qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+    assert get(f"{url}/v1/models", Authorization="Bearer sk-0").status_code == 401
+    assert get(f"{url}/v1/models", Authorization="Bearer sk-1").is_success
+
+
+def test_settings_of_programs_are_copied_once_a_model_is_there(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+    seen: Seen,  # noqa: F811
+) -> None:
+    first = page._clients.all[0]
+    assert not first._settings.isEnabled() and page._no_model.isVisible()
+    page._models.click()
+    assert seen.pages[-1][0] == "models"
+    load(qtbot, services)
+    assert page._no_model.isHidden()
+    first._settings.click()
+    env = json.loads(QGuiApplication.clipboard().text())["env"]
+    assert env["ANTHROPIC_BASE_URL"] == page.server.url
+    first._command.click()
+    assert QGuiApplication.clipboard().text().startswith("claude ")
+
+
+def test_the_table_shows_how_far_requests_are_and_keeps_the_newest() -> None:
+    table = Requests()
+    QAbstractItemModelTester(table, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    table.refresh([live("a", admitted=False), live("b", reused=60)], 0.0)
+    assert [cell(table, row, Column.STATE) for row in (0, 1)] == ["reading", "waiting"]
+    table.refresh([live("b", written=10, reused=60)], 1.0)
+    table.refresh([live("b", written=30, reused=60)], 2.0)
+    assert [cell(table, row, Column.STATE) for row in (0, 1)] == ["writing", "ended"]
+    assert cell(table, 0, Column.RATE) == "20.0" and cell(table, 0, Column.REUSED) == "60"
+    assert table.going_on == 1 and table.reuse() == (60, 100)
+    table.refresh([live(f"n{n}") for n in range(KEPT + 20)], 3.0)
+    assert table.rowCount() == KEPT
+    assert table.rowCount(table.index(0, 0)) == 0 and table.data(QModelIndex()) is None
+
+
+def test_nothing_is_looked_at_while_hidden_or_paused(page: ServerPage) -> None:
+    assert page._timer.isActive()
+    page._pause.click()
+    assert not page._timer.isActive() and page._pause.accessibleName() == "Go on with the table"
+    page._pause.click()
+    assert page._timer.isActive()
+    page.hide()
+    assert not page._timer.isActive()
+
+
+def test_the_pane_tells_what_the_cache_saves(qtbot: QtBot) -> None:
+    pane = CachePane()
+    qtbot.addWidget(pane)
+    assert "No request" in pane.text()
+    held = (MemoryPart("kv", "", 1 << 30),)
+    numbers = Metrics(pages_used=12, pages_total=48, reused_tokens=7, memory=held)
+    pane.show_numbers(numbers, 60, 100)
+    for words in ("60 %", "60 of 100 tokens", "12 of 48", "1.0 GB"):
+        assert words in pane.text() + pane._pages._texts[1]
+
+
+def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+    fake: FakeEngine,  # noqa: F811
+) -> None:
+    load(qtbot, services)
+    fake.answer, fake.token_s = "word " * 4000, 0.02
+    url = turn_on(qtbot, page)
+    server, told = page.server._server, []
+    assert server is not None
+
+    def ask() -> None:
+        body = {"messages": [{"role": "user", "content": "a secret"}]}
+        told.append(httpx.post(f"{url}/v1/chat/completions", json=body, timeout=30).status_code)
+
+    client = threading.Thread(target=ask)
+    client.start()
+    qtbot.waitUntil(lambda: page.requests.going_on == 1, timeout=10_000)
+    shown = [cell(page.requests, 0, column) for column in Column]
+    assert "/v1/chat/completions" in shown and "secret" not in "".join(shown)
+    assert services.controller.shutdown()
+    assert not server.running
+    client.join(10)
+    assert told == [503]
+
+
+def test_it_outlives_its_page_and_everything_has_a_name(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+) -> None:
+    turn_on(qtbot, page)
+    other = ServerPage(services)
+    whole(other)
+    qtbot.addWidget(other)
+    qtbot.addWidget(other.inspector())
+    assert other.server is page.server is LocalServer.of(services) and other._switch.isChecked()
+    parts = [*page.findChildren(QAbstractButton), *page.findChildren(QComboBox)]
+    assert all(p.accessibleName() or getattr(p, "text", str)() for p in parts if p.isVisible())
+    fields = [f for f in page.findChildren(QLineEdit) if f.isVisible() and f.isReadOnly()]
+    assert fields and all(f.accessibleName() for f in fields)
+
+
+def test_kept_settings_that_are_not_sound_count_as_none() -> None:
+    kept = AppSettings(server={"port": 9000, "host": "127.0.0.1", "body_limit": -1, "odd": 1})
+    assert (server_config(kept).port, server_config(kept).body_limit) == (9000, 64)
