@@ -33,6 +33,10 @@ class DrafterChoice(QWidget):
         self.choice.setAccessibleName(self.tr("What guesses for this model"))
         note = self.tr("Guesses never change the text. Holds from the next load.")
         self.choice.setAccessibleDescription(note)
+        # A long name must not widen the pane.
+        self.choice.setSizeAdjustPolicy(
+            Choice.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme().space(1))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.draft.base import Target
 from engine.draft.guessing import guess
-from engine.errors import ModelFileError
+from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import ModelFile
 from engine.models.base import model_of
 from engine.ops.base import Ops, Rows, Shape, StepInput
@@ -185,5 +185,10 @@ def record(ops: Ops, target: Target, b: SimpleNamespace) -> None:
 
 
 def open_drafter(target: Target, path: Path | None) -> MtpDrafter:
-    """The draft layer of the target's file."""
+    """The draft layer of the target's file; raises `UnsupportedModel` where there is none."""
+    if not getattr(target.cfg, "n_nextn", 0):
+        raise UnsupportedModel(
+            f"{target.file.path.name} has 0 draft layers of its own and mtp needs one. Choose a draft's"
+            " file, or ngram, which every model can use."
+        )
     return MtpDrafter(target)

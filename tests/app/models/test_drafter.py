@@ -62,12 +62,12 @@ def test_a_model_has_the_list_of_what_may_guess(
 def test_a_shipped_draft_is_offered(
     qtbot: QtBot, details: Details, scanned: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "engine.draft.shipped.shipped_draft", lambda header: Path("/ours/Small.DFlash.gguf")
-    )
+    ours = Path("/ours") / f"Small.{'Very-Long-' * 9}DFlash.gguf"
+    monkeypatch.setattr("engine.draft.shipped.shipped_draft", lambda header: ours)
     details.show_item(item(scanned, "Alpha-7B-Q4_K_M.gguf"))
     choice = details.findChild(DrafterChoice)
-    qtbot.waitUntil(lambda: str(Path("/ours/Small.DFlash.gguf")) in data(choice))
+    qtbot.waitUntil(lambda: str(ours) in data(choice))
+    assert choice.minimumSizeHint().width() < 300
     assert choice.choice.currentData() == "", "nothing is chosen for the user"
 
 

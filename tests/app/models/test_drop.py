@@ -345,6 +345,18 @@ def test_a_projector_alone_is_listed_and_explained(
     assert "cannot chat by itself" in seen.toasts[0] and controller.loading is None
 
 
+def test_a_draft_is_offered_for_the_loaded_model(
+    qtbot: QtBot, target: DropTarget, tmp_path: Path, seen: Seen, controller: EngineController
+) -> None:
+    with qtbot.waitSignal(controller.model_changed):
+        controller.load(tmp_path / "loaded.gguf")
+    target.open_paths([put(tmp_path / "swift.gguf", model("dflash", "Swift"))])
+    qtbot.waitUntil(lambda: bool(seen.toasts))
+    assert controller.model is not None
+    assert "swift.gguf is a draft" in seen.toasts[0] and controller.model.name in seen.toasts[0]
+    assert seen.pages[-1] == ("models", {"path": tmp_path / "swift.gguf"})
+
+
 def test_a_file_that_is_gone_is_told(
     qtbot: QtBot, target: DropTarget, tmp_path: Path, failures: list[ErrorReport]
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from engine.config import EngineConfig, Spec
 from engine.devices import Device
-from engine.draft import choosing
+from engine.draft import choosing, mtp
+from engine.errors import UnsupportedModel
 from engine.gguf import read_header
 from engine.placement import resolve
 from tests.engine.gguf_writer import model
@@ -51,6 +52,14 @@ def test_a_drafter_is_chosen_by_name(tmp_path: Path, asked: list[Any]) -> None:
     assert choose(path, draft="mtp") == "mtp"
     assert [file for _, file in asked] == [None] * 4
     assert choose(path, draft="mtp", spec=Spec.OFF) is None
+
+
+def test_a_model_without_draft_layers_refuses_mtp(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(model(name="Big"))
+    target: Any = SimpleNamespace(cfg=SimpleNamespace(n_nextn=0), file=read_header(path))
+    with pytest.raises(UnsupportedModel, match=r"m\.gguf has 0 draft layers .* ngram"):
+        mtp.open_drafter(target, None)
 
 
 def test_a_file_is_not_taken_for_a_name(
