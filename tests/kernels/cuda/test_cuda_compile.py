@@ -1,6 +1,7 @@
 """Every shipped kernel compiles for every architecture, without spills and within the registers on record.
 
-NVRTC needs no GPU. `kernels/lab/record.py` renews the record after a deliberate change.
+NVRTC needs no GPU. `python -m kernels.lab.record` compiles all of them and renews the record, which a change
+of the kernels makes necessary; each variant is compiled here again for some architectures, in turns.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from kernels.lab.record import fingerprint
 from kernels.loader import SOURCES, CompileError, Loader, expand, options
 from kernels.nvrtc import Nvrtc, Resources, resources
 from kernels.variants import ARCHITECTURES, INT8, PACKED, Variant, all_variants, matmul
+
+SHARE = 5
+"""One variant in this many is compiled for each architecture: a minute and a half on two cores in all."""
 
 SLACK = 8
 """Registers that another version of NVRTC may give more than the recorded one."""
@@ -28,10 +33,12 @@ def nvrtc() -> Nvrtc:
 @pytest.fixture(scope="module")
 def record() -> dict[str, dict[str, list[int]]]:
     text = (SOURCES / "resources.json").read_text(encoding="utf-8")
-    return {arch: table for arch, table in json.loads(text).items() if arch != "nvrtc"}
+    table = json.loads(text)
+    assert table["sources"] == fingerprint(), "kernels changed: run python -m kernels.lab.record"
+    return {arch: table[str(arch)] for arch in map(str, ARCHITECTURES)}
 
 
-@pytest.mark.timeout(600)  # 90 s on two free cores
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_variants_compile_without_spills(
     nvrtc: Nvrtc, record: dict[str, dict[str, list[int]]], arch: int
@@ -40,7 +47,8 @@ def test_all_variants_compile_without_spills(
         source = expand(variant.file)
         return resources(nvrtc.compile(source, variant.file, arch, options(variant))[1])
 
-    wanted = list(dict.fromkeys(all_variants(arch)))
+    everything = list(dict.fromkeys(all_variants(arch)))
+    wanted = everything[ARCHITECTURES.index(arch) % SHARE :: SHARE]
     with ThreadPoolExecutor(2) as pool:
         found = {
             f"{variant} {name}": used
@@ -50,7 +58,8 @@ def test_all_variants_compile_without_spills(
     assert len(found) > len(wanted)  # some files hold two kernels, and every log was understood
     assert {name: used for name, used in found.items() if used.spills or used.stack} == {}
     expected = record[str(arch)]
-    assert set(found) == set(expected)
+    assert set(found) <= set(expected)
+    assert {name.rpartition(" ")[0] for name in expected} == {str(v) for v in everything}
     grown = {
         name: (used.registers, used.shared)
         for name, used in found.items()
