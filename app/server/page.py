@@ -74,7 +74,13 @@ class ServerPage(Page):
     def build(self) -> Iterator[None]:
         self._column.addLayout(self._make_notice())
         yield
-        self._column.addLayout(self._make_fields())
+        grid = QGridLayout()
+        self._column.addLayout(grid)
+        self._add_addresses(grid)
+        yield
+        self._add_reach(grid)
+        yield
+        self._add_key(grid)
         yield
         self._column.addSpacing(theme().space(2))
         self._column.addWidget(label(self.tr("Settings for your programs"), "section"))
@@ -87,7 +93,9 @@ class ServerPage(Page):
         self._column.addLayout(self._make_table_head())
         self._column.addWidget(self._none)
         yield
-        self._column.addWidget(RequestsView(self.requests), 1)
+        view = RequestsView(self.requests)
+        yield
+        self._column.addWidget(view, 1)
         yield
         self._switch.toggled.connect(self.server.set_on)
         self.server.changed.connect(self._show)
@@ -139,9 +147,19 @@ class ServerPage(Page):
             row.addWidget(fix)
         return row
 
-    def _make_fields(self) -> QGridLayout:
-        self._openai, self._anthropic, self._key = _shown(), _shown(), _shown()
-        self._key.setEchoMode(QLineEdit.EchoMode.Password)
+    def _add_addresses(self, grid: QGridLayout) -> None:
+        grid.setHorizontalSpacing(theme().space(4))
+        grid.setVerticalSpacing(theme().space(1))
+        for column, stretch in enumerate((2, 2, 1)):
+            grid.setColumnStretch(column, stretch)
+        self._openai, self._anthropic = _shown(), _shown()
+        openai, anthropic = self.tr("Address for OpenAI clients"), self.tr("Address for Anthropic")
+        copy_first = self._copier(self._openai, self.tr("Copy the address for OpenAI clients"))
+        copy_second = self._copier(self._anthropic, self.tr("Copy the address for Anthropic"))
+        _place(grid, 0, 0, openai, self._openai, copy_first)
+        _place(grid, 0, 1, anthropic, self._anthropic, copy_second)
+
+    def _add_reach(self, grid: QGridLayout) -> None:
         self._port = Whole()
         self._port.setRange(1, 65535)
         self._port.setKeyboardTracking(False)
@@ -159,6 +177,12 @@ class ServerPage(Page):
         ):
             self._reach.addItem(words, name)
         self._reach.currentIndexChanged.connect(self._on_reach)
+        _place(grid, 0, 2, self.tr("Port"), self._port)
+        _place(grid, 2, 0, self.tr("Who can connect"), self._reach)
+
+    def _add_key(self, grid: QGridLayout) -> None:
+        self._key = _shown()
+        self._key.setEchoMode(QLineEdit.EchoMode.Password)
         self._see = IconButton("eye", self.tr("Show the key"))
         self._see.setCheckable(True)
         self._see.toggled.connect(self._on_see)
@@ -167,21 +191,7 @@ class ServerPage(Page):
             "retry", self.tr("Make a new key"), self.tr("Make a new key; the old one ends at once")
         )
         self._renew.clicked.connect(self.server.renew_key)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme().space(4))
-        grid.setVerticalSpacing(theme().space(1))
-        openai, anthropic = self.tr("Address for OpenAI clients"), self.tr("Address for Anthropic")
-        copy_first = self._copier(self._openai, self.tr("Copy the address for OpenAI clients"))
-        copy_second = self._copier(self._anthropic, self.tr("Copy the address for Anthropic"))
-        _place(grid, 0, 0, openai, self._openai, copy_first)
-        _place(grid, 0, 1, anthropic, self._anthropic, copy_second)
-        _place(grid, 0, 2, self.tr("Port"), self._port)
-        _place(grid, 2, 0, self.tr("Who can connect"), self._reach)
         _place(grid, 2, 1, self.tr("Key"), self._key, self._see, self._copy_key, self._renew)
-        grid.setColumnStretch(0, 2)
-        grid.setColumnStretch(1, 2)
-        grid.setColumnStretch(2, 1)
-        return grid
 
     def _copier(self, field: QLineEdit, name: str) -> IconButton:
         made = IconButton("copy", name)

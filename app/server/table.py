@@ -231,8 +231,9 @@ class RequestsView(QTableView):
         self.verticalHeader().setDefaultSectionSize(row)
         self.horizontalHeader().setFixedHeight(theme().size("row"))
         self.setMinimumHeight(theme().size("row") + 5 * row)
-        self._fit_columns(self.viewport().width())
-        self.viewport().update()
+        if self.isVisible():  # else it gets its width, and is painted, when it is shown
+            self._fit_columns(self.viewport().width())
+            self.viewport().update()
 
     def _fit_columns(self, room: int) -> None:
         larger = theme().size("row") / _USUAL_ROW
