@@ -45,6 +45,7 @@ HEAVY = (
     "app.drop",
     "app.settings_page",
     "app.server.page",
+    "app.devices.page",
     "app.palette",
 )
 
