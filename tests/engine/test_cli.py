@@ -438,7 +438,12 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_ends_cleanly() -> None:
-    process = start("bench", LLAMA, "-r", "1000000", "--threads", "2", stdout=subprocess.PIPE)
+    # A shell that starts this in the background has it, and all below it, ignore Ctrl-C.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = start("bench", LLAMA, "-r", "1000000", "--threads", "2", stdout=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, former)
     assert process.stderr
     assert process.stderr.readline().startswith(b"Note: "), "told when the model is loaded"
     process.send_signal(signal.SIGINT)
