@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from engine import paths
-from engine.api.flags import add_flags
-from engine.arguments import add_settings, add_wishes
 from engine.config import EngineConfig, SamplingParams, Spec
-from engine.draft_cli import add_draft_commands
 from engine.errors import (
     BadRequest,
     EngineError,
@@ -96,6 +93,8 @@ class Console:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; without a command open the application."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        return open_app(arguments)  # at once: the flags of all commands take longer than the window
     parser, commands = build_parser()
     if opens_the_window(arguments, commands):
         return open_app(arguments)
@@ -221,6 +220,11 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     """The parser, and the names of all commands."""
+    # Loaded here, for the window needs none of them.
+    from engine.api.flags import add_flags
+    from engine.arguments import add_settings, add_wishes
+    from engine.draft_cli import add_draft_commands
+
     parser = _Parser(
         prog="lucebox",
         usage="lucebox [FILE ...] [--demo] | lucebox COMMAND ...",
