@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import re
-import sys
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from kernels.libraries import candidates
 
 
 class CompileError(Exception):
@@ -27,17 +26,7 @@ class Resources:
 
 
 def _candidates(newest: int) -> Iterator[str]:
-    windows = sys.platform == "win32"
-    wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
-    for major in (13, 12):
-        if major > newest:
-            continue
-        name = f"nvrtc64_{major}0_0.dll" if windows else f"libnvrtc.so.{major}"
-        for folder in (wheels / f"cu{major}", wheels / "cuda_nvrtc"):
-            yield from (str(p) for p in sorted(folder.glob(f"**/{name}")))
-        yield name
-        if not windows:
-            yield f"/usr/local/cuda/lib64/{name}"
+    return candidates(newest, "cuda_nvrtc", "libnvrtc.so.{}", "nvrtc64_{}0_0.dll")
 
 
 class Nvrtc:

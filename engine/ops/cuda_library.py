@@ -8,14 +8,13 @@ from __future__ import annotations
 import ctypes
 import json
 import logging
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from engine.files import write_atomically
 from engine.ops.cuda_device import Card
+from kernels.libraries import candidates
 
 log = logging.getLogger(__name__)
 
@@ -28,20 +27,6 @@ _REPEATS = 3
 
 Shape = tuple[int, int, int, int]
 """Format of the weights, their rows and columns, and batch rows."""
-
-
-def _candidates(newest: int) -> Iterator[str]:
-    windows = sys.platform == "win32"
-    wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
-    for major in (13, 12):
-        if major > newest:
-            continue
-        name = f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}"
-        for folder in (wheels / f"cu{major}", wheels / "cublas"):
-            yield from (str(p) for p in sorted(folder.glob(f"**/{name}")))
-        yield name
-        if not windows:
-            yield f"/usr/local/cuda/lib64/{name}"
 
 
 class Library:
@@ -62,7 +47,7 @@ class Library:
     @classmethod
     def of(cls, card: Card, allocate: Callable[[int], int], folder: Path | None) -> Library | None:
         """None where there is none that the driver can run."""
-        for path in _candidates(card.driver // 1000):
+        for path in candidates(card.driver // 1000, "cublas", "libcublas.so.{}", "cublas64_{}.dll"):
             try:
                 lib = ctypes.CDLL(path)
             except OSError:
