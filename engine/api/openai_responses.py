@@ -96,8 +96,8 @@ class ResponsesBody(SamplingFields):
             )
         return [item.model_dump(exclude_none=True) for item in self.input]
 
-    def ask(self, before: list[dict[str, Any]]) -> Ask:
-        """What is asked for behind the items `before`; `ApiError` for what cannot be honoured."""
+    def ask(self, items: list[dict[str, Any]]) -> Ask:
+        """What is asked for, with all items of the conversation; `ApiError` for what cannot be honoured."""
         refuse_all({k: v or None for k, v in self.__dict__.items()}, _REFUSED)
         if self.truncation == "auto":
             raise refused("truncation", "nothing is cut silently here; shorten the input")
@@ -115,7 +115,7 @@ class ResponsesBody(SamplingFields):
         wants_rows = self.top_logprobs is not None or _LOGPROBS in (self.include or ())
         return Ask(
             model=self.model,
-            messages=chat_messages(self.instructions, [*before, *self.own_input()]),
+            messages=chat_messages(self.instructions, items),
             sampling=sampling,
             tools=tools,
             tool_choice=tool_choice(self.tool_choice, tools),
@@ -131,6 +131,7 @@ class ResponsesBody(SamplingFields):
 async def create_response(body: ResponsesBody, request: Request) -> Response:
     """Write a response."""
     store: ResponseStore = request.app.state.responses
+    own = body.own_input()
     before: list[dict[str, Any]] = []
     if body.previous_response_id is not None:
         before = store.find(body.previous_response_id, "previous_response_id").conversation
@@ -152,7 +153,7 @@ async def create_response(body: ResponsesBody, request: Request) -> Response:
                         yield told
                     response = _response(turn, body, status, output.items, event)
                     if body.store is not False:
-                        store.keep(response, body.own_input(), before)
+                        store.keep(response, own, before)
                     yield {"type": f"response.{status}", "response": response}
         except Exception as error:
             if not body.stream:
@@ -172,7 +173,7 @@ async def create_response(body: ResponsesBody, request: Request) -> Response:
         async for event in written(turn):
             yield frame({**event, "sequence_number": next(numbers)}, event["type"])
 
-    return await respond(request, [body.ask(before)], body.stream, whole, frames, _failure)
+    return await respond(request, [body.ask([*before, *own])], body.stream, whole, frames, _failure)
 
 
 @router.get("/v1/responses/{response_id}")

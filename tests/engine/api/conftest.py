@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import httpx
 import pytest
@@ -12,6 +12,8 @@ from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import EngineConfig, Precision, ServerConfig
 from engine.engine import Engine
+from engine.types import Request
+from tests.engine.api.scripted import ScriptedEngine
 from tests.engine.oracle import model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
@@ -42,3 +44,22 @@ def client(server: Server) -> Iterator[httpx.Client]:
     """A plain HTTP client of the server."""
     with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
         yield client
+
+
+@pytest.fixture
+def scripted_server() -> Iterator[Callable[..., tuple[Server, ScriptedEngine]]]:
+    """Starts servers whose engines say what `reply` gives, behind a prompt that ends in `prompt_end`."""
+    running: list[Server] = []
+
+    def start(
+        reply: Callable[[Request], Iterable[str]], prompt_end: str = ""
+    ) -> tuple[Server, ScriptedEngine]:
+        engine = ScriptedEngine(reply, prompt_end=prompt_end)
+        server = Server(ServerConfig(port=0), [Served(engine, "scripted")])
+        server.start()
+        running.append(server)
+        return server, engine
+
+    yield start
+    for server in running:
+        assert server.stop()

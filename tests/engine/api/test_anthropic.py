@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import anthropic
@@ -11,10 +11,7 @@ import httpx
 import httpx2
 import pytest
 
-from engine.api.served import Served
 from engine.api.server import Server
-from engine.config import ServerConfig
-from engine.types import Request
 from tests.engine.api.scripted import PROMPT_TOKENS, ScriptedEngine, says, slowly
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -38,21 +35,12 @@ def sdk(server: Server) -> anthropic.Anthropic:
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
-    running: list[Server] = []
-
-    def start(
-        reply: Callable[[Request], Iterable[str]], prompt_end: str = ""
-    ) -> tuple[anthropic.Anthropic, ScriptedEngine]:
-        engine = ScriptedEngine(reply, prompt_end=prompt_end)
-        server = Server(ServerConfig(port=0), [Served(engine, "scripted")])
-        server.start()
-        running.append(server)
+def scripted(scripted_server: Callable[..., tuple[Server, ScriptedEngine]]) -> Scripted:
+    def start(*script: Any) -> tuple[anthropic.Anthropic, ScriptedEngine]:
+        server, engine = scripted_server(*script)
         return sdk(server), engine
 
-    yield start
-    for server in running:
-        assert server.stop()
+    return start
 
 
 def test_a_message_and_its_stream_are_the_same(server: Server) -> None:

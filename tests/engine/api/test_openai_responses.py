@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -11,9 +11,7 @@ import openai
 import pytest
 
 from engine.api.responses_store import MOST_BYTES, ResponseStore
-from engine.api.served import Served
 from engine.api.server import Server
-from engine.config import ServerConfig
 from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine, says, slowly
 
@@ -33,21 +31,12 @@ def sdk(server: Server) -> openai.OpenAI:
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
-    running: list[Server] = []
-
-    def start(
-        reply: Callable[[Request], Iterable[str]], prompt_end: str = ""
-    ) -> tuple[openai.OpenAI, ScriptedEngine]:
-        engine = ScriptedEngine(reply, prompt_end=prompt_end)
-        server = Server(ServerConfig(port=0), [Served(engine, "scripted")])
-        server.start()
-        running.append(server)
+def scripted(scripted_server: Callable[..., tuple[Server, ScriptedEngine]]) -> Scripted:
+    def start(*script: Any) -> tuple[openai.OpenAI, ScriptedEngine]:
+        server, engine = scripted_server(*script)
         return sdk(server), engine
 
-    yield start
-    for server in running:
-        assert server.stop()
+    return start
 
 
 def ask(server: Server, **more: Any) -> Any:
