@@ -9,10 +9,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.controller import EngineController
 from app.settings import Settings
+from app.theme import theme
 
 
 class Actions(QObject):
@@ -106,3 +107,22 @@ class Page(QWidget):
     def can_close(self) -> bool:
         """Save what is not saved yet; called before the window closes, with 1 s at most."""
         return True
+
+    def _scroll_below(self, header: QFrame, body: QWidget) -> QScrollArea:
+        """Fill the page with a header, as high as the theme has it, and a body that scrolls below it."""
+        self._top = header
+        body.setProperty("scroll", True)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(body)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(header)
+        column.addWidget(scroll, 1)
+        theme().changed.connect(self._fit_header)
+        self._fit_header()
+        return scroll
+
+    def _fit_header(self) -> None:
+        self._top.setFixedHeight(theme().size("header"))

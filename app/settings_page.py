@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -79,15 +78,14 @@ class SettingsPage(Page):
     # Building
 
     def _build(self) -> None:
-        self._header = QFrame()
-        self._header.setProperty("kind", "header")
-        row = QHBoxLayout(self._header)
+        header = QFrame()
+        header.setProperty("kind", "header")
+        row = QHBoxLayout(header)
         row.setContentsMargins(24, 0, 16, 0)
         row.addWidget(label(self.title, "lead"))
         row.addStretch(1)
         row.addWidget(button(self.tr("Reset all"), self._reset, kind="quiet", icon="retry"))
         body = QWidget()
-        body.setProperty("scroll", True)
         inside = QWidget()
         inside.setMaximumWidth(theme().size("measure"))
         inside.setLayout(self._column)
@@ -95,20 +93,7 @@ class SettingsPage(Page):
         around.setContentsMargins(24, 8, 24, 24)
         around.addWidget(inside, 1)
         around.addStretch(0)
-        scroll = QScrollArea()
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(body)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._header)
-        column.addWidget(scroll, 1)
-        theme().changed.connect(self._fit)
-        self._fit()
-
-    def _fit(self) -> None:
-        self._header.setFixedHeight(theme().size("header"))
+        self._scroll_below(header, body).setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def _section(self, title: str) -> None:
         if self._column.count():

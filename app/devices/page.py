@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QLocale, Qt, QTimer, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.devices.block import DeviceBlock
 from app.devices.chooser import Chooser
@@ -70,9 +70,9 @@ class DevicesPage(Page):
     # Building
 
     def _build(self) -> None:
-        self._header = QFrame()
-        self._header.setProperty("kind", "header")
-        row = QHBoxLayout(self._header)
+        header = QFrame()
+        header.setProperty("kind", "header")
+        row = QHBoxLayout(header)
         row.setContentsMargins(24, 0, 16, 0)
         row.setSpacing(theme().space(2))
         row.addWidget(label(self.title, "lead"))
@@ -81,7 +81,6 @@ class DevicesPage(Page):
         row.addWidget(self._test)
         self._card.hide()
         body = QWidget()
-        body.setProperty("scroll", True)
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 24)
         self._column.setSpacing(theme().space(2))
@@ -94,20 +93,8 @@ class DevicesPage(Page):
         self._column.addWidget(self.trial)
         self._column.addStretch(1)
         self._problem.hide()
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
+        scroll = self._scroll_below(header, body)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(body)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._header)
-        column.addWidget(scroll, 1)
-        theme().changed.connect(self._fit)
-        self._fit()
-
-    def _fit(self) -> None:
-        self._header.setFixedHeight(theme().size("header"))
 
     # Showing
 

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -46,30 +45,19 @@ class ServerPage(Page):
         self._none = label(
             self.tr("None yet. Switch the server on, and start one of the programs above."), "muted"
         )
-        self._header = QFrame()
-        self._header.setProperty("kind", "header")
-        row = QHBoxLayout(self._header)
+        header = QFrame()
+        header.setProperty("kind", "header")
+        row = QHBoxLayout(header)
         row.setContentsMargins(24, 0, 16, 0)
         row.setSpacing(theme().space(3))
         row.addWidget(label(self.title, "lead"))
         row.addWidget(self._switch)
         row.addWidget(self._state, 1)
         body = QWidget()
-        body.setProperty("scroll", True)
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 16)
         self._column.setSpacing(theme().space(2))
-        scroll = QScrollArea()
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(body)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._header)
-        column.addWidget(scroll, 1)
-        theme().changed.connect(self._fit)
-        self._fit()
+        self._scroll_below(header, body).setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def build(self) -> Iterator[None]:
         self._column.addLayout(self._make_notice())
@@ -129,9 +117,6 @@ class ServerPage(Page):
         self._show_state()
 
     # Building
-
-    def _fit(self) -> None:
-        self._header.setFixedHeight(theme().size("header"))
 
     def _make_notice(self) -> QHBoxLayout:
         self._problem, self._no_model = Note("bad", ""), Note("warn", "")
