@@ -220,6 +220,7 @@ def test_a_second_load_takes_the_place_of_the_first(
 ) -> None:
     fake.load_s = 60
     controller.load(Path("first.gguf"))
+    qtbot.waitUntil(lambda: controller.progress is not None)  # it has read how long it takes
     fake.load_s = 0
     load(qtbot, controller, "second.gguf")
     assert controller.model is not None and controller.model.path == Path("second.gguf")
