@@ -17,7 +17,7 @@ from engine.ops.base import Limits, Ops, Rope, Shape, StepInput
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_device import stored_as
 from engine.ops.numpy_ops import NumpyOps
-from engine.ops.two_level import two_level
+from engine.ops.two_level import steady, two_level
 from engine.quants import TYPES, dequantize
 from kernels import variants
 
@@ -26,6 +26,7 @@ _ROWS, _WIDTH, _OUT = 96, 512, 80
 _BATCHES = (1, 2, 8, 9, 16, 27)
 _EPS = 1e-5
 _INT8, _F16, _FLOAT = 3e-5, 2e-3, 3e-5
+_NEAR = 3e-4  # of a level of the activations: what the norm before them may err
 _CACHED = 2e-3  # of attention, whose keys and values are f16 on the card
 _LIMITS = Limits(rows=256, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5)
 
@@ -144,8 +145,7 @@ def _products(
     """silu(x G) * (x U) of normed random x: short batches, the same rows in any batch, a long one."""
     packed, name = _packed(type_id), TYPES[type_id].name
     gate, up = (_blocks(rng, type_id, _OUT, _WIDTH) for _ in range(2))
-    x = rng.standard_normal((_ROWS, _WIDTH)).astype(np.float32)
-    x[:, rng.integers(0, _WIDTH, 3)] *= 20
+    x = _activations(rng)
     weights = [dequantize(t.data, t.type).astype(np.float64).reshape(_OUT, -1) for t in (gate, up)]
     exact = x.astype(np.float64)
     scale = 1 / np.sqrt((exact**2).mean(axis=1, keepdims=True) + _EPS)
@@ -181,6 +181,13 @@ def _products(
     if int8:
         found.append(Check(f"{name}, long", long, _F16, "packed", problem=problem))
     return found
+
+
+def _activations(rng: np.random.Generator) -> NDArray[np.float32]:
+    """Normal (96, 512) with three high columns; one level more or less is no fault, so none is near."""
+    x = rng.standard_normal((4 * _ROWS, _WIDTH)).astype(np.float32)
+    x[:, rng.integers(0, _WIDTH, 3)] *= 20
+    return x[steady(x, _NEAR)][:_ROWS]
 
 
 def _beside_numpy(
