@@ -89,7 +89,8 @@ class Answer:
         self._emit(PrefillProgress(self._id, done, self.sequence.n_prompt))
 
     def verified(self, drafted: int, accepted: int) -> None:
-        """A draft was judged; its accepted tokens come next."""
+        """A draft was judged; its accepted tokens and one more come next, as far as the answer has room."""
+        accepted = min(accepted, self._limit - self._usage.completion_tokens - 1)
         self._usage = replace(
             self._usage,
             drafted_tokens=self._usage.drafted_tokens + drafted,
