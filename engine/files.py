@@ -15,18 +15,27 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, data, lasting=True)
+    sync_folder(path.parent)
+
+
+def replace_file(path: Path, data: bytes, lasting: bool) -> None:
+    """As `write_atomically` in a folder that is there, but a link itself is replaced.
+
+    Without `lasting` a power cut may leave a damaged file, and the disk is not waited for.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import logging
 import secrets
-import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
-from engine import paths
+from engine import keyring_store, paths
 from engine.errors import EngineError
 from engine.files import write_atomically
+from engine.keyring_store import NoKeyring
 
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
-_SERVICE = "lucebox"
-_USER = "api-key"
-_PATIENCE_S = 5.0  # a locked keyring may ask on a screen that nobody sees
+_NAME = "api-key"
 
 
 def api_key() -> str:
@@ -31,10 +22,12 @@ def api_key() -> str:
 def renew_key() -> str:
     """A new key in the place of the old one; `EngineError` where it can be kept nowhere."""
     key = f"sk-lucebox-{secrets.token_urlsafe(32)}"
-    if _in_time(lambda: _keyring().set_password(_SERVICE, _USER, key), "no") != "no":
+    try:
+        keyring_store.write(_NAME, key)
+    except NoKeyring:
+        _write_file(key)
+    else:
         key_file().unlink(missing_ok=True)
-        return key
-    _write_file(key)
     return key
 
 
@@ -55,7 +48,10 @@ def known_key() -> str | None:
             return key
     except (OSError, UnicodeDecodeError):
         pass
-    return _in_time(lambda: _keyring().get_password(_SERVICE, _USER), None)
+    try:
+        return keyring_store.read(_NAME)
+    except NoKeyring:
+        return None
 
 
 def _write_file(key: str) -> None:
@@ -65,30 +61,3 @@ def _write_file(key: str) -> None:
         raise EngineError(
             f"The API key cannot be kept in {key_file()}: {error.strerror or error}."
         ) from error
-
-
-def _keyring() -> Any:
-    """The system's keyring; `keyring.errors.NoKeyringError` where there is none."""
-    import keyring
-    from keyring.errors import NoKeyringError
-
-    found = keyring.get_keyring()
-    if found.priority <= 0:
-        raise NoKeyringError
-    return found
-
-
-def _in_time(call: Callable[[], T], otherwise: T) -> T:
-    """What a call to the keyring gives, `otherwise` where it fails or does not return in time."""
-    found = [otherwise]
-
-    def work() -> None:
-        try:
-            found[0] = call()
-        except Exception as error:
-            log.info("The keyring cannot be used: %s", type(error).__name__)
-
-    thread = threading.Thread(target=work, name="keyring", daemon=True)
-    thread.start()
-    thread.join(_PATIENCE_S)
-    return found[0]

@@ -10,30 +10,17 @@ from typing import Any
 
 import pytest
 
+from engine import keyring_store
 from engine.api import auth, server
 from engine.config import ServerConfig
 from engine.errors import BadRequest
-
-
-class Ring:
-    """A keyring in memory."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[str, str], str] = {}
-
-    def get_password(self, service: str, user: str) -> str | None:
-        return self.held.get((service, user))
-
-    def set_password(self, service: str, user: str, password: str) -> None:
-        self.held[service, user] = password
+from tests.ring import Ring
 
 
 @pytest.fixture
 def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
     ring = Ring()
-    monkeypatch.setattr(auth, "_keyring", lambda: ring)
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
     return ring
 
 
@@ -42,7 +29,7 @@ def no_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> Any:
         raise RuntimeError("no keyring")
 
-    monkeypatch.setattr(auth, "_keyring", fail)
+    monkeypatch.setattr(keyring_store, "_keyring", fail)
 
 
 def test_the_keyring_keeps_the_key(ring: Ring) -> None:
@@ -65,9 +52,9 @@ def test_without_a_keyring_a_file_of_its_owner_keeps_it() -> None:
 
 
 def test_a_keyring_that_comes_later_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "_keyring", lambda: None)
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: None)
     old = auth.api_key()
-    monkeypatch.setattr(auth, "_keyring", lambda ring=Ring(): ring)
+    monkeypatch.setattr(keyring_store, "_keyring", lambda ring=Ring(): ring)
     assert auth.api_key() == old
     new = auth.renew_key()
     assert not auth.key_file().exists() and auth.api_key() == new
@@ -78,9 +65,9 @@ def test_a_keyring_that_waits_for_somebody_is_not_waited_for(
 ) -> None:
     locked = threading.Event()
     wait = lambda *_: locked.wait(60)  # noqa: E731
-    monkeypatch.setattr(auth, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(keyring_store, "_PATIENCE_S", 0.05)
     monkeypatch.setattr(
-        auth, "_keyring", lambda: SimpleNamespace(get_password=wait, set_password=wait)
+        keyring_store, "_keyring", lambda: SimpleNamespace(get_password=wait, set_password=wait)
     )
     assert auth.api_key() == auth.key_file().read_text(encoding="ascii")
     locked.set()

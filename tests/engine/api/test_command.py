@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine import cli
+from engine import cli, keyring_store
 from engine.api import auth, flags
 from engine.api.server import Server
 from engine.cli import main
@@ -130,7 +130,7 @@ def test_two_models_are_served_until_a_signal_ends_it(number: int) -> None:
 def test_the_key_is_shown_and_renewed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auth, "_keyring", lambda: None)
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: None)
     assert main(["key"]) == main(["key"]) == 0
     first, again = capsys.readouterr().out.split()
     assert first == again == auth.api_key()
