@@ -132,14 +132,15 @@ def judge(by_kind: dict[str, float], tried: dict[str, float], usual: float) -> t
         if tried[name] > usual + max(HELPS, 0.1 * usual):
             cause, _, what = name.partition(": ")
             said = {
-                "layers": f"It reads the wrong layers of the model: with {what} it brings",
-                "rope": f"Its rope base is wrong: with {what} it brings",
-                "mask": f"Its mask token is wrong: with {what} it brings",
-                "window": f"Its attention is set wrongly: with {what} it brings",
+                "layers": "It reads the wrong layers of the model",
+                "rope": "Its rope base is wrong",
+                "mask": "Its mask token is wrong",
+                "window": "Its attention is set wrongly",
             }[cause]
             return cause, (
-                f"{said} {tried[name]:.2f} tokens a pass instead of {usual:.2f}. Correct the file's"
-                " metadata, or convert it again from the original with `lucebox convert-draft`."
+                f"{said}: with {what} it brings {tried[name]:.2f} tokens a pass instead of {usual:.2f}."
+                " Correct the file's metadata, or convert it again from the original with"
+                " `lucebox convert-draft`."
             )
     chat, known = by_kind.get("chat", usual), by_kind.get("ids", 0.0)
     plain = max(by_kind.values())

@@ -83,30 +83,30 @@ class DraftConfig:
         Raises `UnsupportedModel` with both numbers where the draft is not for this target.
         """
 
-        def refuse(what: str, ours: object, theirs: object) -> UnsupportedModel:
+        def refuse(ours: str, theirs: str) -> UnsupportedModel:
             return UnsupportedModel(
-                f"The draft does not fit {name}: it was made for {what} {ours}, and the target has"
-                f" {theirs}. Choose the draft that was trained for this model."
+                f"The draft does not fit {name}: it was made for {ours}, and the target has {theirs}."
+                " Choose the draft that was trained for this model."
             )
 
         warnings = list(self.warnings)
         if self.n_embd != target.n_embd:
-            raise refuse("a hidden size of", f"{self.n_embd:,}", f"{target.n_embd:,}")
+            raise refuse(f"a hidden size of {self.n_embd:,}", f"{target.n_embd:,}")
         if self.n_features != self.n_capture * target.n_embd:
-            raise refuse("features of", f"{self.n_features:,}", f"{target.n_embd:,} a layer")
+            raise refuse(f"features of {self.n_features:,}", f"{target.n_embd:,} a layer")
         if self.n_vocab and self.n_vocab != target.n_vocab:
-            raise refuse("a vocabulary of", f"{self.n_vocab:,}", f"{target.n_vocab:,}")
+            raise refuse(f"a vocabulary of {self.n_vocab:,}", f"{target.n_vocab:,}")
         if not 0 <= self.mask < target.n_vocab:
-            raise refuse("the mask token", f"{self.mask:,}", f"{target.n_vocab:,} tokens")
+            raise refuse(f"the mask token {self.mask:,}", f"{target.n_vocab:,} tokens")
         capture = self.capture
         if not capture:
             capture = usual_layers(target.n_layers, self.n_capture, self.qwen35)
             shown = ", ".join(map(str, capture))
             warnings.append(f"The draft does not say which layers it reads; {shown} are a guess.")
         if max(capture) >= target.n_layers:
-            raise refuse("outputs of layer", max(capture), f"layers 0 to {target.n_layers - 1}")
+            raise refuse(f"outputs of layer {max(capture)}", f"layers 0 to {target.n_layers - 1}")
         if self.target_layers and self.target_layers != target.n_layers:
-            raise refuse("a model of layers", self.target_layers, target.n_layers)
+            raise refuse(f"a model of {self.target_layers} layers", str(target.n_layers))
         base = self.rope_base
         if not base:
             base = rope_base
