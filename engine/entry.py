@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,11 @@ _FACTS = (
 def from_facts(path: Path, files: tuple[Path, ...], facts: dict[str, Any]) -> Entry:
     """The entry of `Entry.facts`; `KeyError`, `TypeError` or `ValueError` for facts of another version."""
     numbers = dict(facts["footprint"])
-    weights, loose, kv_values, on_card = map(int, numbers.pop("draft"))
-    names = {f.name for f in dataclasses.fields(Footprint)} - {"draft"}
+    fields = {f.name for f in dataclasses.fields(Footprint)} - {"draft", "shipped"}
     footprint = Footprint(
-        **{name: int(numbers[name]) for name in names}, draft=(weights, loose, kv_values, on_card)
+        **{name: int(numbers[name]) for name in fields},
+        draft=_four(numbers["draft"]),
+        shipped=_four(numbers["shipped"]),
     )
     values = {name: type(getattr(_EMPTY, name))(facts[name]) for name in _FACTS}
     architecture = values["architecture"]
@@ -89,6 +91,11 @@ def from_facts(path: Path, files: tuple[Path, ...], facts: dict[str, Any]) -> En
         path, files, **values, problem=_problem(values["kind"], architecture), root=path.parent,
         footprint=footprint,
     )  # fmt: skip
+
+
+def _four(numbers: Iterable[Any]) -> tuple[int, int, int, int]:
+    a, b, c, d = map(int, numbers)
+    return a, b, c, d
 
 
 _EMPTY = Entry(Path(), (), "", "")

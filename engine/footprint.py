@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config import EngineConfig, Precision, Spec
-from engine.gguf import HeaderSummary
+from engine.draft.shipped import shipped_draft
+from engine.gguf import HeaderSummary, read_header
 from engine.ops.cuda_device import bytes_on_card
 from engine.scheduler import MOST_GUESSED
 
@@ -34,7 +35,8 @@ class Footprint:
     `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
     recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
     bytes that recurrent layers keep of a guessed token until it is verified. `draft` has the weights, loose
-    weights, keys and values of the file's own draft layer, and its weights on a card.
+    weights, keys and values of the file's own draft layer, and its weights on a card; `shipped` those of the
+    draft that comes with Lucebox for it.
     """
 
     weights: int
@@ -46,6 +48,7 @@ class Footprint:
     state: int = 0
     tried_row: int = 0
     draft: tuple[int, int, int, int] = (0, 0, 0, 0)
+    shipped: tuple[int, int, int, int] = (0, 0, 0, 0)
     card_weights: int = 0
 
     @classmethod
@@ -91,6 +94,7 @@ class Footprint:
             weights=weights[0],
             loose=loose[0],
             draft=(weights[1], loose[1], own_kv, card[1]),
+            shipped=_shipped(header),
             card_weights=card[0],
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
@@ -119,6 +123,14 @@ class Footprint:
         logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
         states = self.slots(config) * self.state + guessed * self.tried_row
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
+
+
+def _shipped(header: HeaderSummary) -> tuple[int, int, int, int]:
+    """What `Footprint.shipped` has for a file."""
+    if (path := shipped_draft(header)) is None:
+        return 0, 0, 0, 0
+    found = Footprint.of(read_header(path))
+    return found.weights, found.loose, found.kv_values, found.card_weights
 
 
 def _attention_layers(header: HeaderSummary, layers: int) -> int:

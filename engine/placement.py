@@ -216,7 +216,6 @@ class _Sizing:
     def _draft(self) -> tuple[int, int]:
         """Bytes of the drafter's weights, and of its keys and values of a page."""
         config, on_card = self.config, self.device.kind != "cpu"
-        weights, loose, kv_values, on_card_weights = self.footprint.draft
         if config.spec is Spec.OFF or config.draft == "ngram":
             return 0, 0
         if config.draft and config.draft not in FILELESS_DRAFTERS:
@@ -225,6 +224,10 @@ class _Sizing:
             except (EngineError, OSError):
                 return 0, 0  # the load tells what is wrong with it
             return found.model(config, on_card), found.page(config, on_card)
+        own = bool(config.draft) or not any(self.footprint.shipped)
+        weights, loose, kv_values, on_card_weights = (
+            self.footprint.draft if own else self.footprint.shipped
+        )
         if on_card:
             return on_card_weights, kv_values * PAGE_TOKENS * 2
         return (

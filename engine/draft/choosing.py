@@ -10,6 +10,7 @@ from engine.config import FILELESS_DRAFTERS, Plan, Precision, Spec
 from engine.devices import devices
 from engine.draft.base import Drafter, Target, open_drafter
 from engine.draft.costs import PassCosts, pass_costs
+from engine.draft.shipped import shipped_draft
 from engine.draft.speculation import Speculation
 from engine.errors import EngineError
 from engine.gguf import read_header
@@ -18,7 +19,7 @@ from engine.paths import cache_dir
 
 
 def choose(target: Target) -> tuple[Drafter | None, str]:
-    """The drafter that the plan asks for, else the model's own or prompt lookup; and what is to be told.
+    """The drafter that the plan asks for, else the best that is at hand; and what is to be told.
 
     To be asked for before the target is recorded. A draft that was asked for and does not fit raises.
     """
@@ -34,13 +35,24 @@ def choose(target: Target) -> tuple[Drafter | None, str]:
     if plan.draft is not None:
         drafter = open_drafter(_kind_of(plan.draft), target, plan.draft)
         return drafter, " ".join(getattr(drafter, "warnings", ()))
+    return _at_hand(target)
+
+
+def _at_hand(target: Target) -> tuple[Drafter, str]:
+    """What comes with Lucebox for the target, else its own draft layer, else prompt lookup."""
+    notes = []
+    if (path := shipped_draft(target.file)) is not None:
+        try:
+            drafter = open_drafter("dflash", target, path)
+            return drafter, f"The draft {path.stem}, which comes with Lucebox, guesses."
+        except EngineError as error:
+            notes.append(f"The draft {path.stem}, which comes with Lucebox, is left out: {error}")
     if getattr(target.cfg, "n_nextn", 0):
         try:
-            return open_drafter("mtp", target, None), ""
+            return open_drafter("mtp", target, None), " ".join(notes)
         except EngineError as error:
-            note = f"The model's own draft layer is left out: {error}"
-            return open_drafter("ngram", target, None), note
-    return open_drafter("ngram", target, None), ""
+            notes.append(f"The model's own draft layer is left out: {error}")
+    return open_drafter("ngram", target, None), " ".join(notes)
 
 
 def _kind_of(path: Path) -> str:

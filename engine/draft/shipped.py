@@ -14,10 +14,10 @@ FOLDER = paths.resources_dir() / "drafts"
 
 def shipped_draft(target: HeaderSummary) -> Path | None:
     """The draft that was made for a model, by what its header says; None if there is none."""
-    for card in sorted(FOLDER.glob("*.gguf")):
-        facts = json.loads(card.with_suffix(".json").read_text(encoding="utf-8"))
-        if _is(target, facts["made_for"]):
-            return card
+    for path in sorted(FOLDER.glob("*.gguf")):
+        card = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        if _is(target, card["made_for"]):
+            return path
     return None
 
 
@@ -30,5 +30,5 @@ def _is(target: HeaderSummary, made_for: dict[str, Any]) -> bool:
         "size_label": meta.get("general.size_label"),
         "n_embd": meta.get(f"{arch}.embedding_length"),
         "n_layers": meta.get(f"{arch}.block_count"),
-        "n_vocab": embd.shape[0],
+        "n_vocab": embd.shape[0] if embd.shape else 0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 
 from engine.config import EngineConfig, Spec
 from engine.devices import Device
-from engine.draft import choosing, mtp
+from engine.draft import choosing, mtp, shipped
 from engine.errors import UnsupportedModel
 from engine.gguf import read_header
-from engine.placement import resolve
+from engine.placement import estimate, resolve
+from tests.engine.draft.drafts import draft_path, target_path
 from tests.engine.gguf_writer import model
 
 GB = 1 << 30
@@ -37,10 +39,76 @@ def choose(path: Path, n_nextn: int = 0, **changes: Any) -> str | None:
     header = read_header(path)
     plan = resolve(EngineConfig(**changes), header, [CPU])
     target: Any = SimpleNamespace(
-        plan=plan, cfg=SimpleNamespace(n_nextn=n_nextn), ops=SimpleNamespace(accept=None)
+        plan=plan,
+        cfg=SimpleNamespace(n_nextn=n_nextn),
+        ops=SimpleNamespace(accept=None),
+        file=header,
     )
     drafter, _ = choosing.choose(target)
     return drafter.name if drafter else None
+
+
+@pytest.fixture
+def model_with_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model for which a draft comes with Lucebox."""
+    draft = draft_path("dflash_qwen3", "full", "lucebox-a", tmp_path)
+    path = target_path("dflash_qwen3")
+    meta = read_header(path).meta
+    made_for = {
+        "architecture": "qwen3",
+        "basename": meta.get("general.basename"),
+        "size_label": meta.get("general.size_label"),
+        "n_embd": 128,
+        "n_layers": 6,
+        "n_vocab": 512,
+    }
+    draft.with_suffix(".json").write_text(json.dumps({"made_for": made_for}))
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    return path
+
+
+def test_what_comes_with_lucebox_is_taken_unless_the_user_has_it_otherwise(
+    model_with_a_draft: Path, asked: list[Any]
+) -> None:
+    path = model_with_a_draft
+    assert choose(path) == choose(path, n_nextn=1) == choose(path, spec=Spec.TREE) == "dflash"
+    assert [file.name for _, file in asked] == ["dflash_qwen3-full.lucebox-a.gguf"] * 3
+    assert choose(path, draft="ngram") == "ngram"
+    asked.clear()
+    assert choose(path, spec=Spec.OFF) is None and asked == []
+
+
+def test_what_comes_with_lucebox_counts_in_the_estimate(model_with_a_draft: Path) -> None:
+    header = read_header(model_with_a_draft)
+
+    def draft_bytes(**changes: Any) -> int:
+        parts = estimate(header, EngineConfig(**changes), [CPU]).parts
+        return sum(part.bytes for part in parts if part.kind == "draft")
+
+    assert draft_bytes() > 0
+    assert draft_bytes(spec=Spec.OFF) == draft_bytes(draft="ngram") == 0
+
+
+def test_a_draft_of_ours_that_fails_never_fails_the_load(
+    model_with_a_draft: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = read_header(model_with_a_draft)
+
+    def opened(kind: str, target: object, path: Path | None) -> SimpleNamespace:
+        if kind == "dflash":
+            raise UnsupportedModel("It was made for 3 layers.")
+        return SimpleNamespace(name=kind)
+
+    monkeypatch.setattr(choosing, "open_drafter", opened)
+    target: Any = SimpleNamespace(
+        plan=resolve(EngineConfig(), header, [CPU]),
+        cfg=SimpleNamespace(),
+        ops=SimpleNamespace(accept=None),
+        file=header,
+    )
+    drafter, note = choosing.choose(target)
+    assert drafter is not None and drafter.name == "ngram"
+    assert "dflash_qwen3-full.lucebox-a" in note and "It was made for 3 layers." in note
 
 
 def test_a_drafter_is_chosen_by_name(tmp_path: Path, asked: list[Any]) -> None:
