@@ -26,6 +26,7 @@ class FocusRing(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._target: QWidget | None = None
+        self._frame = QRect()
         self._watched: list[QWidget] = []
         self._keyboard = keyboard
         self._spread = spread
@@ -95,16 +96,27 @@ class FocusRing(QWidget):
             self.hide()
             return
         if isinstance(target, QAbstractItemView):
-            rect = _row(target)
+            rect = seen = _row(target)
             rect.moveTopLeft(target.viewport().mapTo(self.window(), rect.topLeft()))
         else:
             gap = _GAP + theme().size("focusRing")
-            rect = QRect(target.mapTo(self.window(), QPoint(0, 0)), target.size())
-            rect.adjust(-gap, -gap, gap, gap)
-        if rect != self.geometry() or self.isHidden():
-            self.setGeometry(rect)
+            rect = self._rect_of(target).adjusted(-gap, -gap, gap, gap)
+            seen = rect
+            for parent in self._watched[1:]:
+                seen = seen.intersected(self._rect_of(parent).adjusted(-gap, -gap, gap, gap))
+        if seen.isEmpty():
+            self.hide()
+            return
+        frame = rect.translated(-seen.topLeft())
+        if seen != self.geometry() or frame != self._frame or self.isHidden():
+            self._frame = frame
+            self.setGeometry(seen)
+            self.update()
             self.show()
             self.raise_()
+
+    def _rect_of(self, widget: QWidget) -> QRect:
+        return QRect(widget.mapTo(self.window(), QPoint(0, 0)), widget.size())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._target is None:
@@ -116,7 +128,7 @@ class FocusRing(QWidget):
         painter.setPen(QPen(theme().color("accent.base"), width))
         half = width / 2
         painter.drawRoundedRect(
-            QRectF(self.rect()).adjusted(half, half, -half, -half), radius, radius
+            QRectF(self._frame).adjusted(half, half, -half, -half), radius, radius
         )
 
 

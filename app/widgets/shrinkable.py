@@ -19,6 +19,9 @@ class Shrinkable(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidgetResizable(True)
         self._content = content
+        if content.hasHeightForWidth():
+            # Else its least height would be that of its least width, with all texts broken into many lines.
+            content.setMinimumHeight(1)
         self.setWidget(content)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
@@ -35,3 +38,6 @@ class Shrinkable(QScrollArea):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()
+        focus = self._content.focusWidget()
+        if focus is not None and focus.hasFocus():
+            self.ensureWidgetVisible(focus)

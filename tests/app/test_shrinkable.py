@@ -23,13 +23,19 @@ def test_it_takes_the_height_of_its_content_or_what_there_is(qtbot: QtBot) -> No
     window.show()
     qtbot.waitExposed(window)
     whole = card.heightForWidth(card.width())
-    qtbot.waitUntil(lambda: place.height() == whole)
+    qtbot.waitUntil(lambda: place.height() == card.height() == whole)
     window.resize(400, 900)
     qtbot.waitUntil(lambda: place.height() == card.heightForWidth(card.width()) > whole)
     window.resize(400, 200)
     qtbot.waitUntil(lambda: place.height() < 200)
     assert place.verticalScrollBar().maximum() > 0
-    assert card.height() >= card.minimumSizeHint().height(), "nothing is squeezed"
+    assert card.height() >= card.heightForWidth(card.width()), "nothing is squeezed"
+    window.resize(400, 160)
+    card.focus_first()
+    window.resize(400, 200)
+    first = card.focusWidget()
+    assert first is not None
+    qtbot.waitUntil(lambda: not first.visibleRegion().isEmpty())
 
 
 def test_starters_are_cut_in_a_narrow_chat(qtbot: QtBot) -> None:

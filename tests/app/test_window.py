@@ -14,7 +14,9 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QListWidget,
+    QScrollArea,
     QToolButton,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -439,6 +441,19 @@ def test_in_a_list_the_ring_is_around_the_row(qtbot: QtBot, window: MainWindow) 
         where = rows.visualItemRect(rows.item(row))
         where.moveTopLeft(rows.viewport().mapTo(window, where.topLeft()))
         qtbot.waitUntil(lambda where=where: window.ring.geometry() == where)  # type: ignore[misc]
+
+
+def test_the_ring_stays_inside_what_scrolls(qtbot: QtBot, window: MainWindow) -> None:
+    area = QScrollArea(window)
+    tall = QWidget()
+    tall.setFixedSize(150, 900)
+    tall.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    area.setWidget(tall)
+    area.setGeometry(100, 100, 200, 200)
+    area.show()
+    window.ring.by_keyboard()
+    tall.setFocus()
+    assert window.ring.isVisible() and window.ring.height() == area.viewport().height() + 8
 
 
 def test_the_ring_follows_the_keyboard_only(qtbot: QtBot, window: MainWindow) -> None:
