@@ -150,6 +150,8 @@ class SettingsPage(Page):
         self._prompt.setFixedHeight(96)
         self._prompt.textChanged.connect(self._prompt_timer.start)
         self._add(Row(words(info.title), words(info.help), self._prompt, wide=True))
+        field = self._add_field(AppSettings, "mark_drafted", self._settings.value.mark_drafted)
+        field.edited.connect(self._on_edited)
 
     def _add_run(self) -> None:
         self._section(self.tr("How models run"))
@@ -184,7 +186,7 @@ class SettingsPage(Page):
     @Slot()
     def _show_values(self) -> None:
         value = self._settings.value
-        for name in (*LOOK, "load_last_model"):
+        for name in (*LOOK, "load_last_model", "mark_drafted"):
             self._fields[name].set_value(getattr(value, name))
         if not self._prompt_timer.isActive() and self._prompt.toPlainText() != value.system_prompt:
             self._prompt.setPlainText(value.system_prompt)

@@ -371,6 +371,9 @@ class AppSettings:
     load_last_model: bool = setting(True, "Load last model", "Load it again when the window opens.")
     last_model: str | None = setting(None, "Last model", "The file that was loaded last.")
     system_prompt: str = setting("", "System prompt", "Sent ahead of each new chat.")
+    mark_drafted: bool = setting(
+        False, "Mark drafted tokens", "Dotted lines under what a draft guessed in answers."
+    )
     engine: dict[str, Any] = setting(
         {}, "How models run", "By setting; what the user changed from the defaults."
     )

@@ -21,13 +21,14 @@ class Blocks:
 
     Blocks that nothing behind them can change any more are kept. A paragraph without end is cut at
     `LONGEST` characters, so that reading the open end stays cheap. With `plain`, the text is shown as
-    it was typed, and only fenced code is told apart.
+    it was typed, and only fenced code is told apart. `starts` has for each piece where its block begins.
     """
 
     LONGEST = 8192
 
     def __init__(self, plain: bool = False) -> None:
         self.pieces: list[Piece] = []
+        self.starts: list[int] = []
         self._plain = plain
         self._clear()
 
@@ -53,10 +54,10 @@ class Blocks:
                 break
             end = self._cut(text)
             found = self._read(end)
-            self._keep([p for _, pieces in found for p in pieces], end)
+            self._keep([p for _, pieces in found for p in pieces], self._at, end)
             found = self._read(len(text))
         self._advance(found)
-        self.pieces[self._kept :] = found[-1][1] if found else []
+        self._put(found[-1][1] if found else [], self._at)
         self._note_fence()
         return kept
 
@@ -81,14 +82,18 @@ class Blocks:
     def _advance(self, found: _Found) -> None:
         """Keep all blocks but the last, which may still grow."""
         start = self._at
-        for _, pieces in found[:-1]:
-            self._keep(pieces, self._at)
+        for offset, pieces in found[:-1]:
+            self._keep(pieces, start + offset, self._at)
         if found:
             self._at = start + found[-1][0]
             self._markdown.keep(found[-1][0])
 
-    def _keep(self, pieces: list[Piece], at: int) -> None:
+    def _put(self, pieces: list[Piece], start: int) -> None:
         self.pieces[self._kept :] = pieces
+        self.starts[self._kept :] = [start] * len(pieces)
+
+    def _keep(self, pieces: list[Piece], start: int, at: int) -> None:
+        self._put(pieces, start)
         self._kept = len(self.pieces)
         self._at = at
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 )
 
 from app.chat.colors import Mark
+from app.chat.drafted import Stretch
 from app.chat.markdown import Kind, Piece, Span
 from app.chat.style import Line, Style
 
@@ -133,7 +134,11 @@ class Run:
 
 @dataclass(slots=True)
 class Box:
-    """One part laid out; positions are from its own top left, `gap` is the room it wants above."""
+    """One part laid out; positions are from its own top left, `gap` is the room it wants above.
+
+    `stretches` say for each run where its letters stand in the message's text, up to `end`; `dots` are the
+    lines under what was drafted. None of these before they are asked for.
+    """
 
     part: Part
     gap: float
@@ -144,6 +149,9 @@ class Box:
     left: float = 0.0
     width: float = 0.0
     y: float = 0.0
+    stretches: list[list[Stretch]] | None = None
+    end: int = 0
+    dots: list[QLineF] | None = None
 
     def draw(
         self, painter: QPainter, style: Style, marked: Callable[[int], tuple[int, int] | None],
@@ -316,13 +324,14 @@ def _cover(run: Run, begin: int, end: int) -> list[QRectF]:
         line = run.layout.lineAt(i)
         a, b = max(begin, line.textStart()), min(end, line.textStart() + line.textLength())
         if a < b:
-            x1, x2 = sorted((_x(line, a), _x(line, b)))
+            x1, x2 = sorted((x_of(line, a), x_of(line, b)))
             rect = QRectF(x1 - 2, line.y() - 1, x2 - x1 + 4, line.height() + 2)
             rects.append(rect.translated(run.at))
     return rects
 
 
-def _x(line: QTextLine, position: int) -> float:
+def x_of(line: QTextLine, position: int) -> float:
+    """Where a letter of a line begins, from the line's left."""
     found: Any = line.cursorToX(position)  # with the position that was used, where it was moved
     return float(found[0] if isinstance(found, tuple) else found)
 

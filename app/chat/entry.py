@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
 
 from app.chat.colors import Lexers
+from app.chat.drafted import drafted_of
 from app.chat.laid import Laid
 from app.chat.style import Style
 from app.chat.tree import Message, Role, State
@@ -54,6 +56,7 @@ class Entry:
         self.error: Laid | None = None
         self.thinking = ""
         self.thinking_open = False
+        self.shift = 0  # of the answer in the message's text
         self._seen: tuple[str, str, State, bool] | None = None
         self.refresh()
 
@@ -61,6 +64,11 @@ class Entry:
     def is_user(self) -> bool:
         """Whether a person wrote it."""
         return self.message.role is Role.USER
+
+    @property
+    def drafted(self) -> Sequence[int]:
+        """The stretches of the message's text that a draft guessed: start, end and so on."""
+        return drafted_of(self.message.usage)
 
     @property
     def writing(self) -> bool:
@@ -77,7 +85,9 @@ class Entry:
         if not self.is_user:
             parts = split_thinking(text)
             self.thinking, self.thinking_open = parts.thinking.strip(), parts.open
-            text = parts.answer.lstrip("\n") if self.writing else parts.answer.strip("\n")
+            text = parts.answer.lstrip("\n")
+            self.shift = parts.at + len(parts.answer) - len(text)
+            text = text if self.writing else text.rstrip("\n")
         self.main.set_text(text)
         if self.thinking and self.unfolded:
             if self.thought is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from app.chat.drafted import add_drafted
 from app.chat.tree import Chat, Message, State
 from engine.errors import EngineError
 from engine.pieces import Content, Piece, Reasoning
@@ -18,6 +19,7 @@ from engine.types import (
     Started,
     TextDelta,
     Usage,
+    Verified,
 )
 
 _STATES = {
@@ -42,6 +44,7 @@ class Generation:
         self.unsaved = False
         self._first: float | None = None
         self._thinking = False
+        self._drafted = 0  # of the tokens that come next
 
     @property
     def reading(self) -> bool:
@@ -55,8 +58,14 @@ class Generation:
                 self.started, self.prompt, self.read = True, prompt, reused
             case PrefillProgress(done=done, total=total):
                 self.read, self.prompt = done, total
-            case TextDelta(pieces=pieces):
+            case Verified(accepted=accepted):
+                self._drafted = accepted
+            case TextDelta(pieces=pieces, tokens=tokens):
+                start = len(self.message.text)
                 self._add(pieces)
+                if tokens and self._drafted:
+                    self._drafted -= len(tokens)
+                    add_drafted(self.message.usage, start, len(self.message.text))
             case Finished(reason=reason, usage=usage, context_full=full):
                 self._end(_STATES[reason], usage)
                 if full:
@@ -92,6 +101,7 @@ class Generation:
             "prompt_tokens": usage.prompt_tokens,
             "reused_tokens": usage.reused_tokens,
             "completion_tokens": usage.completion_tokens,
+            "accepted_tokens": usage.accepted_tokens,
             "first_token_s": usage.first_token_s,
             "prefill_rate": usage.prefill_rate,
             "decode_rate": usage.decode_rate,

@@ -8,10 +8,12 @@ from PySide6.QtCore import QPoint, QSize, Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
 
+from app.forms import words
 from app.models.opener import opener_of
 from app.page import Services
 from app.theme import theme
-from app.widgets import IconButton, gigabytes, label
+from app.widgets import IconButton, Switch, gigabytes, label
+from engine.config import AppSettings, info_of
 from engine.types import ModelInfo
 
 
@@ -63,6 +65,11 @@ class ChatHeader(QFrame):
         self.chats.hide()
         self.picker = ModelButton()
         self.eject = IconButton("eject", self.tr("Eject: give the model's memory back"))
+        info = info_of(AppSettings, "mark_drafted")
+        self.marks = Switch(words(info.title))
+        self.marks.setToolTip(words(info.help))
+        self.marks.setAccessibleDescription(words(info.help))
+        self.marks_word = label(words(info.title), "muted")
         self.tools = QHBoxLayout()
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 0, 16, 0)
@@ -71,9 +78,15 @@ class ChatHeader(QFrame):
         row.addWidget(self.picker)
         row.addStretch(1)
         row.addLayout(self.tools)
+        row.addWidget(self.marks_word)
+        row.addWidget(self.marks)
+        row.addSpacing(theme().space(2))
         row.addWidget(self.eject)
         self.picker.clicked.connect(self.pick)
         self.eject.clicked.connect(services.controller.unload)
+        self.marks.setChecked(services.settings.value.mark_drafted)
+        self.marks.toggled.connect(self._on_marks)
+        services.settings.changed.connect(self._on_settings)
         services.controller.model_changed.connect(self._on_model)
         services.controller.state_changed.connect(self._on_state)
         self._on_model(services.controller.model)
@@ -85,6 +98,16 @@ class ChatHeader(QFrame):
         else:
             self.picker.show_model(model.name, model.quant)
         self.eject.setVisible(model is not None)
+
+    @Slot(bool)
+    def _on_marks(self, on: bool) -> None:
+        self._services.settings.update(mark_drafted=on)
+
+    @Slot()
+    def _on_settings(self) -> None:
+        if self.marks.isChecked() != self._services.settings.value.mark_drafted:
+            self.marks.toggle()
+            self.marks.update()
 
     @Slot(str)
     def _on_state(self, state: str) -> None:

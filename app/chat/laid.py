@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from app.chat.blocks import Blocks
 from app.chat.boxes import Box, Part, cut, lay_out, split
 from app.chat.colors import Coloring, Lexers, Mark, open_from
+from app.chat.drafted import Stretch, align, lines_under, paint_lines, underlined
 from app.chat.markdown import Kind
 from app.chat.style import Style
 
@@ -187,9 +188,15 @@ class Laid:
     # Painting and reading
 
     def draw(
-        self, painter: QPainter, clip: QRectF, chosen: tuple[Place, Place] | None = None
-    ) -> None:
-        """Paint what lies within `clip`; `chosen` is the selected stretch."""
+        self, painter: QPainter, clip: QRectF, chosen: tuple[Place, Place] | None = None,
+        drafted: Sequence[int] = (), shift: int = 0,
+    ) -> None:  # fmt: skip
+        """Paint what lies within `clip`; `chosen` is the selected stretch.
+
+        `drafted` are the stretches to be marked, of a text in which this one begins at `shift`.
+        """
+        if drafted:
+            self._align()
         for i, box in enumerate(self.boxes):
             if box.y - box.gap > clip.bottom():
                 break
@@ -197,7 +204,22 @@ class Laid:
                 continue
             painter.translate(0, box.y)
             box.draw(painter, self._style, _ranges(box, i, chosen), clip.translated(0, -box.y))
+            if drafted and box.stretches is not None:
+                paint_lines(painter, _dots(box, box.stretches, drafted, shift))
             painter.translate(0, -box.y)
+
+    def _align(self) -> None:
+        """Find out where in the text the letters of each box stand."""
+        at, starts = 0, self._blocks.starts
+        for box in self.boxes[: self._made]:
+            if box.stretches is None:
+                at = max(at, starts[box.part.source])
+                box.stretches = []
+                for run in box.runs:
+                    found, at = align(run.text, self.text, at)
+                    box.stretches.append(found)
+                box.end = at
+            at = box.end
 
     def end_of_text(self) -> QRectF | None:
         """Where the next letter will stand: a place for the mark of writing."""
@@ -262,6 +284,17 @@ class Laid:
         start = layout.previousCursorPosition(place.at + 1, layout.CursorMode.SkipWords)
         end = layout.nextCursorPosition(place.at, layout.CursorMode.SkipWords)
         return place._replace(at=start), place._replace(at=end)
+
+
+def _dots(
+    box: Box, stretches: list[list[Stretch]], drafted: Sequence[int], shift: int
+) -> list[QLineF]:
+    """The lines under what was drafted of a box, made once for each layout of it."""
+    if box.dots is None:
+        box.dots = []
+        for run, its in zip(box.runs, stretches, strict=True):
+            box.dots += lines_under(run, list(underlined(its, drafted, shift)))
+    return box.dots
 
 
 def _ranges(

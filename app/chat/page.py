@@ -136,6 +136,8 @@ class ChatPage(Page):
         self.services.controller.model_changed.connect(self._update_mode)
         self.view.wanted.connect(self.do)
         self.header.chats.clicked.connect(self._on_chats)
+        self.services.settings.changed.connect(self._on_settings)
+        self._on_settings()
         self.empty.chosen.connect(self._on_starter)
         self.list.left.connect(self.focus_first)
         self.list.export_wanted.connect(self.export)
@@ -222,6 +224,7 @@ class ChatPage(Page):
         self.list.setVisible(not narrow)
         if self._whole:
             self.header.chats.setVisible(narrow)
+            self.header.marks_word.setVisible(not narrow)
 
     @Slot()
     def _fit(self) -> None:
@@ -229,6 +232,15 @@ class ChatPage(Page):
         self.composer.setMaximumWidth(theme().size("measure"))
         for head in (self.header, self.list.head):
             head.setFixedHeight(theme().size("header"))
+
+    @Slot()
+    def _on_settings(self) -> None:
+        on = self.services.settings.value.mark_drafted
+        if on != self.view.marks.on:
+            self.view.marks.on = on
+            for _, row in self.view.rows():
+                row.arrange()
+                row.update()
 
     @Slot()
     def _on_chats(self) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
+from app.chat.drafted import Marks, drafted_share
 from app.chat.entry import CARD_X, Entry, Layout
 from app.chat.laid import Laid, Place
 from app.chat.thinking import summary
@@ -40,10 +41,10 @@ class MessageRow(QWidget):
     wanted = Signal(str, str)
     focused = Signal(str)
 
-    def __init__(self, selection: Selection, parent: QWidget) -> None:
+    def __init__(self, selection: Selection, marks: Marks, parent: QWidget) -> None:
         super().__init__(parent)
         self.entry: Entry | None = None
-        self._selection = selection
+        self._selection, self._marks = selection, marks
         self._place: Layout | None = None
         self._hover = False
         self._current = False
@@ -295,6 +296,8 @@ class MessageRow(QWidget):
         notes = [words[message.state]] if message.state in words else []
         if (rate := message.usage.get("decode_rate")) is not None:
             notes.append(self.tr("{n} tok/s").format(n=f"{rate:.1f}"))
+        if self._marks.on and (share := drafted_share(message.usage)) is not None:
+            notes.append(self.tr("dotted: drafted, {n} %").format(n=round(100 * share)))
         if message.model and self._awake():
             notes.append(message.model)
         return " · ".join(notes)
@@ -421,7 +424,8 @@ class MessageRow(QWidget):
             painter.save()
             painter.translate(rect.topLeft())
             chosen = self._selection.within(entry.message.id, i)
-            laid.draw(painter, clip.translated(-rect.topLeft()), chosen)
+            drafted = entry.drafted if self._marks.on and laid is entry.main else ()
+            laid.draw(painter, clip.translated(-rect.topLeft()), chosen, drafted, entry.shift)
             painter.restore()
         if entry.writing and not entry.thinking_open and not entry.shown.progress:
             mark = entry.main.end_of_text()

@@ -39,7 +39,7 @@ def new_id() -> str:
 
 @dataclass(slots=True)
 class Message:
-    """One message; `usage` holds what `engine.types.Usage` names, and `context_full`."""
+    """One message; `usage` holds what `engine.types.Usage` names, `context_full`, and `drafted`."""
 
     chat: str
     parent: str | None

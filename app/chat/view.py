@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QSizePolicy, QWidget
 
 from app.chat.colors import Lexers
 from app.chat.column import Column
+from app.chat.drafted import Marks
 from app.chat.entry import Entry, Shown, Styles
 from app.chat.mouse import Pointer
 from app.chat.row import MessageRow
@@ -60,7 +61,7 @@ class MessageView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(self.tr("Messages"))
-        self.selection = Selection()
+        self.selection, self.marks = Selection(), Marks()
         self.pointer = Pointer(self)
         self._lexers = Lexers(self)
         self._lexers.ready.connect(self._on_language)
@@ -191,10 +192,8 @@ class MessageView(QAbstractScrollArea):
         bar = self.verticalScrollBar()
         self._jump.setVisible(not self._pinned and bar.maximum() - bar.value() > 60)
         size = self._jump.sizeHint()
-        self._jump.setGeometry(
-            (self.width() - size.width()) // 2, self.height() - size.height() - 8,
-            size.width(), size.height(),
-        )  # fmt: skip
+        x, y = (self.width() - size.width()) // 2, self.height() - size.height() - 8
+        self._jump.setGeometry(QRect(QPoint(x, y), size))
 
     def to_end(self) -> None:
         """Show the newest text and follow it."""
@@ -344,7 +343,7 @@ class MessageView(QAbstractScrollArea):
         return QRect(left, top, width, round(self._column.heights[i]))
 
     def _new_row(self) -> MessageRow:
-        row = MessageRow(self.selection, self.viewport())
+        row = MessageRow(self.selection, self.marks, self.viewport())
         row.wanted.connect(self._on_wanted)
         row.focused.connect(self._on_focused)
         self.pointer.watch(row)

@@ -1340,6 +1340,10 @@
         <source>Cut off when the application ended</source>
         <translation>애플리케이션이 종료되어 잘림</translation>
     </message>
+    <message>
+        <source>dotted: drafted, {n} %</source>
+        <translation>점선: 초안, {n} %</translation>
+    </message>
 </context>
 <context>
     <name>MessageView</name>
@@ -1988,6 +1992,14 @@
     <message>
         <source>Sent ahead of each new chat.</source>
         <translation>새 채팅마다 먼저 보냅니다.</translation>
+    </message>
+    <message>
+        <source>Mark drafted tokens</source>
+        <translation>초안 토큰 표시</translation>
+    </message>
+    <message>
+        <source>Dotted lines under what a draft guessed in answers.</source>
+        <translation>답변에서 초안이 맞힌 부분에 점선 밑줄을 표시합니다.</translation>
     </message>
     <message>
         <source>How models run</source>

@@ -448,7 +448,8 @@ def test_tab_goes_through_in_reading_order(qtbot: QtBot, page: ChatPage, ask: As
         seen.append(focus)
         qtbot.keyClick(focus, Qt.Key.Key_Tab)
     first = [
-        page.list.search, page.list.new, page.list.view, page.header.picker, page.header.eject,
+        page.list.search, page.list.new, page.list.view, page.header.picker, page.header.marks,
+        page.header.eject,
     ]  # fmt: skip
     assert seen[: len(first)] == first
     assert isinstance(seen[len(first)], MessageView | MessageRow)
