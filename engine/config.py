@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.errors import BadRequest
 
@@ -190,98 +190,46 @@ class SamplingParams:
     """How tokens are chosen and when to stop. Neutral values switch a part off."""
 
     temperature: float = setting(
-        0.8,
-        "Temperature",
-        "0 always takes the likeliest token; higher is more varied.",
-        low=0.0,
-        high=5.0,
-        step=0.05,
-        flag="--temperature",
-    )
+        0.8, "Temperature", "0 always takes the likeliest token; higher is more varied.", low=0.0,
+        high=5.0, step=0.05, flag="--temperature",
+    )  # fmt: skip
     top_k: int = setting(
-        40,
-        "Top K",
-        "Keep the K likeliest tokens; 0 keeps all.",
-        at_low="all",
-        low=0,
-        high=1_000_000,
-        step=1,
-        flag="--top-k",
-    )
+        40, "Top K", "Keep the K likeliest tokens; 0 keeps all.", at_low="all", low=0,
+        high=1_000_000, step=1, flag="--top-k",
+    )  # fmt: skip
     top_p: float = setting(
-        0.95,
-        "Top P",
-        "Keep the likeliest tokens up to this total probability; 1 keeps all.",
-        low=0.0,
-        high=1.0,
-        step=0.01,
-        flag="--top-p",
-    )
+        0.95, "Top P", "Keep the likeliest tokens up to this total probability; 1 keeps all.",
+        low=0.0, high=1.0, step=0.01, flag="--top-p",
+    )  # fmt: skip
     min_p: float = setting(
-        0.05,
-        "Min P",
-        "Drop tokens less likely than this share of the likeliest; 0 drops none.",
-        low=0.0,
-        high=1.0,
-        step=0.01,
-        flag="--min-p",
-    )
+        0.05, "Min P", "Drop tokens less likely than this share of the likeliest; 0 drops none.",
+        low=0.0, high=1.0, step=0.01, flag="--min-p",
+    )  # fmt: skip
     typical_p: float = setting(
-        1.0,
-        "Typical P",
-        "Keep tokens of typical surprise up to this total; 1 keeps all.",
-        low=0.0,
-        high=1.0,
-        step=0.01,
-        flag="--typical-p",
-    )
+        1.0, "Typical P", "Keep tokens of typical surprise up to this total; 1 keeps all.",
+        low=0.0, high=1.0, step=0.01, flag="--typical-p",
+    )  # fmt: skip
     repetition_penalty: float = setting(
-        1.0,
-        "Repetition penalty",
-        "Makes tokens that already occurred less likely; 1 is off.",
-        low=0.01,
-        high=10.0,
-        step=0.05,
-        flag="--repetition-penalty",
-    )
+        1.0, "Repetition penalty", "Makes tokens that already occurred less likely; 1 is off.",
+        low=0.01, high=10.0, step=0.05, flag="--repetition-penalty",
+    )  # fmt: skip
     presence_penalty: float = setting(
-        0.0,
-        "Presence penalty",
-        "Taken once from each token that occurred; 0 is off.",
-        low=-2.0,
-        high=2.0,
-        step=0.1,
-        flag="--presence-penalty",
-    )
+        0.0, "Presence penalty", "Taken once from each token that occurred; 0 is off.", low=-2.0,
+        high=2.0, step=0.1, flag="--presence-penalty",
+    )  # fmt: skip
     frequency_penalty: float = setting(
-        0.0,
-        "Frequency penalty",
-        "Taken for each time that a token occurred; 0 is off.",
-        low=-2.0,
-        high=2.0,
-        step=0.1,
-        flag="--frequency-penalty",
-    )
+        0.0, "Frequency penalty", "Taken for each time that a token occurred; 0 is off.", low=-2.0,
+        high=2.0, step=0.1, flag="--frequency-penalty",
+    )  # fmt: skip
     penalty_last_n: int = setting(
-        -1,
-        "Penalty window",
-        "Tokens that the penalties look back over; -1 is the whole text.",
-        unit="tokens",
-        at_low="whole text",
-        low=-1,
-        high=16_777_216,
-        step=64,
+        -1, "Penalty window", "Tokens that the penalties look back over; -1 is the whole text.",
+        unit="tokens", at_low="whole text", low=-1, high=16_777_216, step=64,
         flag="--penalty-last-n",
-    )
+    )  # fmt: skip
     seed: int | None = setting(
-        None,
-        "Seed",
-        "Same seed, same text; empty draws a new one each time.",
-        low=0,
-        high=2**63 - 1,
-        step=1,
-        flag="--seed",
-    )
+        None, "Seed", "Same seed, same text; empty draws a new one each time.", low=0,
+        high=2**63 - 1, step=1, flag="--seed",
+    )  # fmt: skip
     max_tokens: int | None = setting(
         None, "Answer length", "Most tokens in an answer; empty is up to the context.",
         unit="tokens", low=0, high=16_777_216, step=64, flag="--max-tokens",
@@ -347,6 +295,32 @@ class ServerConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskCacheConfig:
+    """How conversations are kept on disk, so that their beginnings need not be read again after a restart."""
+
+    disk_cache: bool = setting(
+        False, "Keep conversations on disk",
+        "Encrypted, so that they are not read anew after a restart; the key is in the system's keyring.",
+        flag="--disk-cache",
+    )  # fmt: skip
+    disk_cache_dir: str | None = setting(
+        None, "Folder", "Where they are kept; by default in the user's cache folder.",
+        flag="--kv-cache-dir",
+    )  # fmt: skip
+    disk_cache_limit: int = setting(
+        20_480, "Most on disk", "What was not used for longest goes first.",
+        unit="MiB", low=64, high=16_777_216, step=1024, flag="--kv-cache-budget",
+    )  # fmt: skip
+    disk_cache_days: int = setting(
+        30, "Longest on disk", "What was not used for so many days is deleted.",
+        unit="days", low=1, high=3650, step=1, flag="--kv-cache-days",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+@dataclass(frozen=True, slots=True)
 class AppSettings:
     """What the application and the command line remember between starts."""
 
@@ -380,6 +354,9 @@ class AppSettings:
     server: dict[str, Any] = setting(
         {}, "Local API", "By setting; what the user changed from the defaults."
     )
+    cache: dict[str, Any] = setting(
+        {}, "Disk cache", "By setting; what the user changed from the defaults."
+    )
     devices: dict[str, Any] = setting(
         {}, "Device of each model", "By model file; where it runs, if not where all others do."
     )
@@ -394,17 +371,15 @@ class AppSettings:
         check_bounds(self)
 
 
+Config = TypeVar("Config", EngineConfig, ServerConfig, DiskCacheConfig)
+
+
 def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
     """How models run where nobody says otherwise: the user's choices, then `changes`.
 
     A kept choice that is not sound any more counts as none; a bad change raises `BadRequest`.
     """
-    config = EngineConfig()
-    for name, value in settings.engine.items():
-        if name in settings_of(EngineConfig):
-            with contextlib.suppress(BadRequest, TypeError, ValueError):
-                config = dataclasses.replace(config, **{name: value})
-    config = dataclasses.replace(config, **changes)
+    config = dataclasses.replace(_kept(EngineConfig, settings.engine), **changes)
     return dataclasses.replace(
         config, precision=Precision(config.precision), spec=Spec(config.spec)
     )
@@ -412,16 +387,25 @@ def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
 
 def server_config(settings: AppSettings) -> ServerConfig:
     """How the application offers the API; a kept choice that is not sound any more counts as none."""
-    config = ServerConfig()
-    for name, value in settings.server.items():
-        if name in settings_of(ServerConfig):
+    return _kept(ServerConfig, settings.server)
+
+
+def disk_cache_config(settings: AppSettings) -> DiskCacheConfig:
+    """How the application keeps conversations on disk; a choice that is not sound counts as none."""
+    return _kept(DiskCacheConfig, settings.cache)
+
+
+def _kept(cls: type[Config], kept: dict[str, Any]) -> Config:
+    config = cls()
+    for name, value in kept.items():
+        if name in settings_of(cls):
             with contextlib.suppress(BadRequest, TypeError, ValueError):
                 config = dataclasses.replace(config, **{name: value})
     return config
 
 
-def changed_settings(config: EngineConfig | ServerConfig) -> dict[str, Any]:
-    """What differs from the defaults, as `AppSettings.engine` and `AppSettings.server` keep it."""
+def changed_settings(config: Config) -> dict[str, Any]:
+    """What differs from the defaults, as `AppSettings` keeps it."""
     usual = type(config)()
     values = {name: getattr(config, name) for name in settings_of(type(config))}
     return {name: value for name, value in values.items() if value != getattr(usual, name)}

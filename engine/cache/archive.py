@@ -1,0 +1,173 @@
+"""Snapshots on disk: a blob for each page and each state, written by a thread that nobody waits for."""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Sequence as Seq
+from pathlib import Path
+
+import numpy as np
+
+from engine.cache import disk
+from engine.cache.disk import DiskStore
+from engine.cache.snapshot import Blob, Snapshot, page_names
+from engine.config import DiskCacheConfig
+from engine.errors import EngineError
+from engine.keyring_store import NoKeyring
+
+log = logging.getLogger(__name__)
+
+MOST_QUEUED = 1 << 30
+"""Bytes that may wait to be written; snapshots beyond them are dropped."""
+
+_STATE = b"state"
+
+
+def folder_of(config: DiskCacheConfig) -> Path:
+    """Where the files lie."""
+    return Path(config.disk_cache_dir) if config.disk_cache_dir else disk.default_folder()
+
+
+def open_archive(config: DiskCacheConfig) -> DiskArchive:
+    """The archive of this PC; `EngineError` where it cannot be. May wait for the keyring some seconds."""
+    folder = folder_of(config)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EngineError(
+            f"The disk cache stays off: nothing can be written in {folder} ({reason}). Choose another folder."
+        ) from error
+    try:
+        key = disk.secret_key()
+    except NoKeyring:
+        wanted = "Windows' Credential Manager" if os.name == "nt" else "GNOME Keyring or KWallet"
+        raise EngineError(
+            "The disk cache stays off: no keyring answers on this PC, and the key that protects the files is "
+            f"kept nowhere else. Unlock or install one ({wanted}); all else works without it."
+        ) from None
+    store = DiskStore(folder, key, config.disk_cache_limit << 20, config.disk_cache_days * 86400.0)
+    return DiskArchive(store)
+
+
+class DiskArchive:
+    """The `engine.cache.snapshot.Archive` over a `DiskStore`."""
+
+    def __init__(self, store: DiskStore) -> None:
+        self.store = store
+        self._queue: queue.SimpleQueue[Snapshot | None] = queue.SimpleQueue()
+        self._queued = 0
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="disk-cache", daemon=True)
+        self._thread.start()
+
+    def reaches(self, fingerprint: bytes, page_tokens: int, tokens: Seq[int]) -> int:
+        """As `Archive`."""
+        return self._reach(fingerprint, page_names(fingerprint, page_tokens, tokens))
+
+    def read(
+        self, fingerprint: bytes, page_tokens: int, tokens: Seq[int], first: int
+    ) -> Snapshot | None:
+        """As `Archive`."""
+        names = page_names(fingerprint, page_tokens, tokens)
+
+        def blob(n: int, ending: bytes = b"") -> Blob | None:
+            """Of the page that `n` pages end with, or of the state behind it."""
+            return self._get(names[n - 1] + ending, _head(fingerprint, page_tokens, tokens, n))
+
+        n = self._reach(fingerprint, names)
+        while n > first:
+            state = blob(n, _STATE) if _recurrent(fingerprint) else None
+            if state is None and _recurrent(fingerprint):
+                n = self._reach(fingerprint, names[: n - 1])
+                continue
+            pages: list[Blob] = []
+            while first + len(pages) < n and (page := blob(first + len(pages) + 1)) is not None:
+                pages.append(page)
+            if len(pages) == n - first:
+                self._use(fingerprint, names[:n])
+                known = tuple(tokens[: n * page_tokens])
+                return Snapshot(fingerprint, page_tokens, known, tuple(pages), state, first)
+            n = self._reach(fingerprint, names[: first + len(pages)])
+        return None
+
+    def write(self, snapshot: Snapshot) -> None:
+        """As `Archive`; with `first` pages left out where `reaches` says that they are here."""
+        with self._lock:
+            if self._closed or self._queued + snapshot.n_bytes > MOST_QUEUED:
+                return
+            self._queued += snapshot.n_bytes
+        self._queue.put(snapshot)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Write what waits, for `timeout` s at most, and take no more."""
+        with self._lock:
+            self._closed = True
+        self._queue.put(None)
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (snapshot := self._queue.get()) is not None:
+            try:
+                self._put(snapshot)
+            except Exception:
+                log.exception("A snapshot could not be written")
+            with self._lock:
+                self._queued -= snapshot.n_bytes
+
+    def _put(self, snapshot: Snapshot) -> None:
+        fingerprint, size = snapshot.fingerprint, snapshot.page_tokens
+        names = page_names(fingerprint, size, snapshot.tokens)
+        for at, page in enumerate(snapshot.pages[: len(names) - snapshot.first], snapshot.first):
+            if names[at] not in self.store:
+                head = _head(fingerprint, size, snapshot.tokens, at + 1)
+                if not self.store.put(names[at], head + page.tobytes()):
+                    return
+        if snapshot.state is not None and names and len(snapshot.tokens) == len(names) * size:
+            name = names[-1] + _STATE
+            if name not in self.store:
+                head = _head(fingerprint, size, snapshot.tokens, len(names))
+                self.store.put(name, head + snapshot.state.tobytes())
+        self._use(fingerprint, names)
+
+    def _use(self, fingerprint: bytes, names: Seq[bytes]) -> None:
+        """A conversation counts as used from its end to its beginning; its last state as the beginning."""
+        last = [names[-1] + _STATE] if names and _recurrent(fingerprint) else []
+        self.store.used([*last, *names])
+
+    def _reach(self, fingerprint: bytes, names: Seq[bytes]) -> int:
+        """Pages go from the end of a conversation, so that halving finds how far it is there."""
+        n = bisect.bisect_left(names, True, key=lambda name: name not in self.store)
+        if _recurrent(fingerprint):
+            while n and names[n - 1] + _STATE not in self.store:
+                n -= 1
+        return n
+
+    def _get(self, name: bytes, head: bytes) -> Blob | None:
+        """A blob that was written behind this very head."""
+        blob = self.store.get(name)
+        if blob is None:
+            return None
+        if not blob.startswith(head):
+            self.store.remove(name)
+            return None
+        return np.frombuffer(blob, np.uint8, offset=len(head))
+
+
+def _recurrent(fingerprint: bytes) -> bool:
+    """Whether a model of this fingerprint has recurrent states."""
+    return fingerprint[-1:] == b"\x01"
+
+
+def _head(fingerprint: bytes, page_tokens: int, tokens: Seq[int], n: int) -> bytes:
+    """What the blob of page n - 1 begins with: the tokens are compared, not only their name."""
+    ids = np.asarray(tokens[(n - 1) * page_tokens : n * page_tokens], "<i4")
+    return fingerprint + ids.tobytes()
