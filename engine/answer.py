@@ -19,6 +19,8 @@ from engine.types import (
     PrefillProgress,
     Sequence,
     Started,
+    Switch,
+    Switched,
     TextDelta,
     Usage,
     Verified,
@@ -78,8 +80,8 @@ class Answer:
         """The sequence is admitted; only the first admission is told."""
         if self._began is None:
             self._began = time.perf_counter()
-            n = self.sequence.n_reused
-            self._usage = replace(self._usage, reused_tokens=n)
+            n, of_answer = self.sequence.n_given, self.sequence.given_answer
+            self._usage = replace(self._usage, reused_tokens=n, reused_answer=of_answer)
             self._emit(Started(self._id, self.sequence.n_prompt, n))
 
     def progress(self) -> None:
@@ -97,6 +99,11 @@ class Answer:
             accepted_tokens=self._usage.accepted_tokens + accepted,
         )
         self._emit(Verified(self._id, drafted, accepted))
+
+    def switched(self, switch: Switch) -> None:
+        """Speculation paused or went on."""
+        self._usage = replace(self._usage, switches=(*self._usage.switches, switch))
+        self._emit(Switched(self._id, switch))
 
     def accept(self, token: int) -> None:
         """Take one sampled token; ends the answer when a stop rule holds."""

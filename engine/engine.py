@@ -275,7 +275,9 @@ class Engine:
             self._retire(answer)
         if speculation is not None:
             live = [span.sequence.request_id in self._answers for span in step.spans]
-            speculation.observe(step, result, model.ops, live)
+            for switch in speculation.observe(step, result, model.ops, live):
+                for answer in self._answers.values():
+                    answer.switched(switch)
             self._meter.set(speculation=speculation.metrics)
 
     def _hand_out(self, answer: Answer, span: Span, tokens: Seq[int]) -> None:
@@ -317,8 +319,9 @@ class Engine:
                 request.sampling, tokenizer.vocab_size, seed, ready.steering, request.logprobs
             )
             sequence = Sequence(
-                request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64
-            )
+                request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64,
+                drafts=request.drafts,
+            )  # fmt: skip
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None
             writing = Writing(

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.arguments import read_json, read_text
@@ -22,9 +23,11 @@ from engine.types import (
     Format,
     ModelInfo,
     Request,
+    Switched,
     TextDelta,
     TokenLogprob,
     ToolChoice,
+    Usage,
     Verified,
 )
 
@@ -103,6 +106,8 @@ def write_answer(
     for event in follow(engine, request):
         if isinstance(event, Verified):
             drafts.append(event)
+        if isinstance(event, Switched):
+            console.say(event.switch.text)
         if isinstance(event, TextDelta):
             text.append(event.text)
             ids.extend(event.tokens)
@@ -128,7 +133,7 @@ def write_answer(
             "prefill_tok_s": usage.prefill_rate,
             "decode_tok_s": usage.decode_rate,
             "tokens": ids,
-            **_drafting(engine, drafts),
+            **_drafting(engine, drafts, usage),
             "model": info.name,
         }
         if request.messages is not None:
@@ -146,7 +151,7 @@ def write_answer(
     )
 
 
-def _drafting(engine: Engine, drafts: list[Verified]) -> dict[str, Any]:
+def _drafting(engine: Engine, drafts: list[Verified], usage: Usage) -> dict[str, Any]:
     """What drafts were worth for one answer."""
     metrics = engine.metrics().speculation
     accepted = sum(d.accepted for d in drafts)
@@ -155,6 +160,7 @@ def _drafting(engine: Engine, drafts: list[Verified]) -> dict[str, Any]:
         "acceptance_length": 1 + accepted / len(drafts) if drafts else None,
         "steps": [{"drafted": d.drafted, "accepted": d.accepted} for d in drafts],
         "speedup": metrics.speedup if metrics else None,
+        "speculation": [{**asdict(s), "text": s.text} for s in usage.switches],
     }
 
 

@@ -82,7 +82,7 @@ def timings(turn: Turn) -> dict[str, Any]:
     """Times of a turn that has ended, under Lucebox's names; milliseconds and tokens a second."""
     usage = turn.usage()
     first = usage.first_token_s
-    found = {
+    found: dict[str, Any] = {
         "prefill_ms": round(usage.prefill_s * 1e3, 1),
         "decode_ms": round(usage.decode_s * 1e3, 1),
         "first_token_ms": round(first * 1e3, 1) if first is not None else None,
@@ -99,6 +99,8 @@ def timings(turn: Turn) -> dict[str, Any]:
         passes = max(1, usage.completion_tokens - usage.accepted_tokens)
         found["acceptance_length"] = round(usage.completion_tokens / passes, 2)
         found["accept_rate"] = round(usage.accepted_tokens / usage.drafted_tokens, 4)
+    if usage.switches:
+        found["speculation"] = [switch.text for switch in usage.switches]
     return found
 
 

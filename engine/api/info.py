@@ -185,6 +185,7 @@ def props(request: Request) -> Response:
                 "state": drafting.state if drafting else "off",
                 "acceptance_length": drafting.acceptance_length if drafting else None,
                 "speedup": drafting.speedup if drafting else None,
+                "message": drafting.message if drafting else "",
             },
             "sampling": {"supported": ["temperature", "top_p", "top_k", "min_p", "typical_p"]},
             "prefix_cache": {

@@ -26,6 +26,7 @@ _KNOWN = (
 _SPECULATION = (
     ("drafted_total", "counter", "drafted_tokens_total", "Tokens guessed ahead"),
     ("accepted_total", "counter", "accepted_tokens_total", "Guessed tokens that were right"),
+    ("pauses_total", "counter", "speculation_pauses_total", "Times that drafts did not pay"),
     ("acceptance_length", "gauge", "acceptance_length", "Tokens of a verified draft"),
     ("speedup", "gauge", "speculation_speedup", "Speed over no drafts, as measured here"),
 )

@@ -224,6 +224,8 @@ class Turn:
             reused_tokens=sum(u.reused_tokens for u in prompts.values()),
             completion_tokens=sum(u.completion_tokens for u in ends),
             reasoning_tokens=sum(u.reasoning_tokens for u in ends),
+            drafted_tokens=sum(u.drafted_tokens for u in ends),
+            accepted_tokens=sum(u.accepted_tokens for u in ends),
         )
 
     def live(self) -> Live:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.config import Spec
 from engine.draft.costs import PassCosts
+from engine.types import Switch
 
 WINDOW = 64
 """Verified drafts over which acceptance and speed-up are told."""
@@ -126,8 +127,8 @@ class Policy:
         one = self._plain_s if self._plain_s is not None else self.costs.of(1)
         return one * self.costs.of(sequences) / self.costs.of(1)
 
-    def saw(self, judged: Judged) -> None:
-        """A draft was verified."""
+    def saw(self, judged: Judged) -> Switch | None:
+        """A draft was verified; what that changes."""
         self.judged.append(judged)
         accepted = judged.tokens - 1
         tree = judged.nodes > judged.depth
@@ -140,19 +141,20 @@ class Policy:
         self._draft_s[judged.depth] = _mean(former, judged.draft_s, 0.2)
         self._since_plain += 1
         self._since_turn += 1
-        if self._spec is Spec.AUTO:
-            self._maybe_pause()
+        return self._switch() if self._spec is Spec.AUTO else None
 
-    def _maybe_pause(self) -> None:
+    def _switch(self) -> Switch | None:
+        """Pause where the last drafts did not pay, or go on after a pause."""
         if self._since_turn < (_PROBE if self._probing else WINDOW):
-            return
-        speedup = self.speedup
-        if speedup is not None and speedup < 1.0:
+            return None
+        speedup, probing = self.speedup or 1.0, self._probing
+        self._probing, self._since_turn = False, 0
+        if speedup < 1.0:
             self._wait = self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        else:
-            self._pause = _FIRST_PAUSE
-        self._probing, self._since_turn = False, 0
+            return Switch("paused", speedup, len(self.judged))
+        self._pause = _FIRST_PAUSE
+        return Switch("on", speedup, len(self.judged)) if probing else None
 
     def _asked(self, most: int) -> Size | None:
         """As the user has it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 
 from engine.config import Spec
@@ -11,7 +12,7 @@ from engine.draft.base import Drafter
 from engine.draft.costs import PassCosts
 from engine.draft.policy import Judged, Policy
 from engine.ops.base import Ops
-from engine.types import Draft, Sequence, SpeculationMetrics, Step, StepResult
+from engine.types import Draft, Sequence, SpeculationMetrics, Step, StepResult, Switch
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,8 @@ class Speculation:
         self._policy = Policy(drafter.depth, drafter.branches, spec, budget, costs)
         self._vocab_size = vocab_size
         self._asked: dict[int, float] = {}  # seconds of this step's drafts, by request
-        self._drafted = self._accepted = 0
+        self._drafted = self._accepted = self._pauses = 0
+        self._switch: Switch | None = None
 
     def propose(self, sequence: Sequence, most: int) -> Draft | None:
         """A draft of at most `most` tokens, if that is worth its while."""
@@ -59,31 +61,45 @@ class Speculation:
             return Draft(draft.tokens[:n], draft.parents[:n], draft.probabilities[:n])
         return draft
 
-    def observe(self, step: Step, result: StepResult, ops: Ops, live: Seq[bool]) -> None:
-        """Count a step, and show the drafter what of it stands; `live` says which spans' sequences go on.
+    def observe(
+        self, step: Step, result: StepResult, ops: Ops, live: Seq[bool]
+    ) -> tuple[Switch, ...]:
+        """Show the drafter what of a step stands, and count it; `live` says which spans' sequences go on.
 
-        To be called when the step's tokens are in their sequences, and before anything else runs.
+        To be called when the step's tokens are in their sequences, and before anything else runs. Gives
+        what the step changed in whether drafts are made.
         """
-        self._count(step, result)
+        shown = [0.0] * len(step.spans)
+        if not self.problem:
+            try:
+                self._show(step, result, ops, live, shown)
+            except Exception as error:
+                self._give_up(error)
+        switches = tuple(self._count(step, result, shown))
         self._asked.clear()
-        if self.problem:
-            return
-        try:
-            hidden = ops.hidden() if self.drafter.needs else None
-            row = 0
-            for i, span in enumerate(step.spans):
-                end = row + len(span.tokens)
-                if live[i]:
-                    path, rows = result.paths[i], None
-                    n = end - row if span.draft is None else len(path)
-                    if hidden is not None:
-                        whole = span.draft is None or path == tuple(range(n))
-                        rows = hidden[row : row + n] if whole else hidden[[row + p for p in path]]
-                    if n:
-                        self.drafter.observe(span.sequence, span.start, n, rows)
-                row = end
-        except Exception as error:
-            self._give_up(error)
+        self._pauses += sum(switch.state == "paused" for switch in switches)
+        self._switch = switches[-1] if switches else self._switch
+        return switches
+
+    def _show(
+        self, step: Step, result: StepResult, ops: Ops, live: Seq[bool], seconds: list[float]
+    ) -> None:
+        """Let the drafter observe each span, and note the seconds that it took for it."""
+        hidden = ops.hidden() if self.drafter.needs else None
+        row = 0
+        for i, span in enumerate(step.spans):
+            end = row + len(span.tokens)
+            if live[i]:
+                path, rows = result.paths[i], None
+                n = end - row if span.draft is None else len(path)
+                if hidden is not None:
+                    whole = span.draft is None or path == tuple(range(n))
+                    rows = hidden[row : row + n] if whole else hidden[[row + p for p in path]]
+                if n:
+                    began = time.perf_counter()
+                    self.drafter.observe(span.sequence, span.start, n, rows)
+                    seconds[i] = time.perf_counter() - began
+            row = end
 
     def release(self, sequence: Sequence) -> None:
         """A sequence has ended or lost its pages."""
@@ -106,6 +122,8 @@ class Speculation:
             speedup=policy.speedup,
             drafted_total=self._drafted,
             accepted_total=self._accepted,
+            pauses_total=self._pauses,
+            switch=self._switch,
             problem=self.problem,
         )
 
@@ -113,7 +131,7 @@ class Speculation:
         """Free the drafter."""
         self.drafter.close()
 
-    def _count(self, step: Step, result: StepResult) -> None:
+    def _count(self, step: Step, result: StepResult, shown: Seq[float]) -> Iterator[Switch]:
         policy, spans = self._policy, step.spans
         if any(span.start < span.sequence.n_prompt for span in spans):
             return  # what the reading of a prompt takes says nothing about drafts
@@ -131,17 +149,19 @@ class Speculation:
                 continue
             self._drafted += len(span.draft.tokens)
             self._accepted += len(tokens) - 1
-            policy.saw(
+            switch = policy.saw(
                 Judged(
                     depth=max(span.draft.depths),
                     nodes=len(span.draft.tokens),
                     tokens=len(tokens),
-                    draft_s=self._asked.get(span.sequence.request_id, 0.0),
+                    draft_s=self._asked.get(span.sequence.request_id, 0.0) + shown[i],
                     verify_s=passed * share,
                     sample_s=result.sampling_s * share,
                     plain_s=policy.without_drafts(len(spans)) * share,
                 )
             )
+            if switch is not None:
+                yield switch
 
     def _give_up(self, error: Exception) -> None:
         log.exception("The drafter %s failed and is left out", self.drafter.name)

@@ -13,6 +13,7 @@ import pytest
 from engine.cli import main
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.draft.ngram import NgramDrafter
+from engine.draft.policy import Policy
 from engine.engine import Engine
 from engine.ops.base import Rows
 from engine.types import (
@@ -22,6 +23,8 @@ from engine.types import (
     Request,
     Sequence,
     Started,
+    Switch,
+    Switched,
     TextDelta,
     TokenLogprob,
     Verified,
@@ -240,6 +243,22 @@ def test_a_failing_drafter_only_costs_its_drafts(monkeypatch: pytest.MonkeyPatch
     assert plain.close() and guessing.close()
 
 
+def test_a_pause_is_told_while_the_answer_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = Switch("paused", 0.904, 64)
+    switches = iter([None, paused])
+    monkeypatch.setattr(Policy, "saw", lambda *_: next(switches, None))
+    guessing = loaded("llama", spec=Spec.CHAIN)
+    listener = submit(guessing, repeating(60, seed=8), sampling(0, 60))
+    end = listener.end()
+    assert isinstance(end, Finished) and end.usage.switches == (paused,)
+    told = [e.switch for e in listener.events if isinstance(e, Switched)]
+    assert told == [paused] and paused.text == "Speculation paused: measured 0.90x over 64 steps."
+    assert listener.events.index(next(e for e in listener.events if isinstance(e, Switched))) > 3
+    metrics = guessing.metrics().speculation
+    assert metrics is not None and (metrics.pauses_total, metrics.switch) == (1, paused)
+    assert guessing.close()
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -298,6 +317,7 @@ def test_the_command_line_tells_what_drafts_were_worth(
     assert (off["drafter"], off["steps"], off["acceptance_length"], off["speedup"]) == (
         None, [], None, None,
     )  # fmt: skip
+    assert off["speculation"] == []
     assert chain["drafter"] == "ngram" and chain["speedup"] > 0
     assert all(0 <= s["accepted"] <= s["drafted"] <= 4 for s in chain["steps"])
     accepted = [s["accepted"] for s in chain["steps"]]

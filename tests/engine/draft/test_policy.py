@@ -10,6 +10,7 @@ import pytest
 from engine.config import Spec
 from engine.draft.costs import ROWS, PassCosts, measure, pass_costs
 from engine.draft.policy import Judged, Policy, Size
+from engine.types import Switch
 
 CHEAP = {1: 1.0, 2: 1.02, 4: 1.05, 8: 1.1, 16: 1.2, 32: 1.5}
 DEAR = {1: 1.0, 2: 1.9, 4: 3.7, 8: 7.0, 16: 14.0, 32: 28.0}
@@ -28,7 +29,13 @@ def judged(size: Size, tokens: int, seconds: float = 1.0, plain_s: float = 1.0) 
     return Judged(size.depth, size.nodes, tokens, 0.0, seconds, 0.0, plain_s)
 
 
-def live(one: Policy, right: int, costs: dict[int, float], steps: int) -> list[Size | None]:
+def live(
+    one: Policy,
+    right: int,
+    costs: dict[int, float],
+    steps: int,
+    switches: list[Switch] | None = None,
+) -> list[Size | None]:
     """Steps of a text where the first `right` guesses of each draft are accepted."""
     table, sizes = PassCosts(costs), []
     for _ in range(steps):
@@ -38,7 +45,9 @@ def live(one: Policy, right: int, costs: dict[int, float], steps: int) -> list[S
             one.plain(table.of(1))
         else:
             tokens = 1 + min(size.depth, right)
-            one.saw(judged(size, tokens, table.of(1 + size.nodes), table.of(1)))
+            switch = one.saw(judged(size, tokens, table.of(1 + size.nodes), table.of(1)))
+            if switch is not None and switches is not None:
+                switches.append(switch)
     return sizes
 
 
@@ -116,11 +125,15 @@ def test_nothing_is_guessed_where_a_pass_costs_too_much() -> None:
 def test_guessing_pauses_when_it_did_not_pay_and_is_tried_again() -> None:
     # The table promises cheap passes, and they are dear.
     one = policy(CHEAP)
-    sizes = live(one, 3, {n: 20 * s for n, s in DEAR.items()}, 130)
+    told: list[Switch] = []
+    sizes = live(one, 3, {n: 20 * s for n, s in DEAR.items()}, 130, told)
     assert one.paused
+    assert [(s.state, s.steps, s.speedup < 1) for s in told] == [("paused", 64, True)]
+    assert told[0].text == f"Speculation paused: measured {told[0].speedup:.2f}x over 64 steps."
     first = max(i for i, size in enumerate(sizes) if size is not None)
     assert 60 <= first < 80
-    more = live(one, 15, CHEAP, 400)
+    more = live(one, 15, CHEAP, 400, told)
+    assert [(s.state, s.steps, s.speedup > 1) for s in told[1:]] == [("on", 16, True)]
     again = next(i for i, size in enumerate(more) if size is not None)
     assert 180 <= first - 130 + again + 130 <= 340
     assert not one.paused and one.speedup is not None and one.speedup > 2
