@@ -63,6 +63,19 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
     add_settings(command, EngineConfig, but=hidden, precision="exact")
 
     command = add(
+        "draft-bench",
+        "MODEL|--demo [--draft DRAFT] [--tokens 64] [--json] [options]",
+        "Measure what drafts bring on this PC.",
+        "The model writes the same short texts with drafts and without. With --json one object: drafter,"
+        " texts, off_tok_s, on_tok_s, acceptance_length, speedup, equal, paused, memory.",
+    )
+    command.add_argument(
+        "--tokens", type=int, default=64, metavar="N", help="tokens to write a text; default 64"
+    )
+    add_json(command)
+    add_settings(command, EngineConfig)
+
+    command = add(
         "train-draft",
         "MODEL|--demo --out DRAFT.gguf [--work DIR] [--json] [options]",
         "Train a DFlash draft for a model that has none.",

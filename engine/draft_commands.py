@@ -72,6 +72,25 @@ def draft_check(args: argparse.Namespace, console: Console) -> None:
         console.data(show(report))
 
 
+def draft_bench(args: argparse.Namespace, console: Console) -> None:
+    """Measure writing with drafts and without."""
+    from engine.commands import serving
+    from engine.speedup import compare
+
+    if not 8 <= args.tokens <= 4096:
+        raise BadRequest(f"--tokens: found {args.tokens}, expected 8 to 4,096.")
+    with serving(args, console, {"max_concurrency": 1}) as (engine, info):
+        found = compare(
+            engine, args.tokens, lambda done, total, kind: console.progress(f"{done} of {total}, {kind}")
+        )  # fmt: skip
+    console.clear()
+    if args.json:
+        console.data(json.dumps({"model": info.name, **found.facts()}))
+    else:
+        console.data(f"{info.name}, drafter: {found.drafter or 'none'}")
+        console.data(found.text())
+
+
 def train_draft(args: argparse.Namespace, console: Console) -> None:
     """Train a draft for a model."""
     from engine.commands import model_path

@@ -319,8 +319,9 @@ class Engine:
                 request.sampling, tokenizer.vocab_size, seed, ready.steering, request.logprobs
             )
             sequence = Sequence(
-                request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64
-            )
+                request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64,
+                drafts=request.drafts,
+            )  # fmt: skip
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None
             writing = Writing(

@@ -109,7 +109,8 @@ class Scheduler:
                 start = sequence.n_computed
                 tokens = tuple(sequence.tokens[start : start + n])
                 draft = None
-                if self.guesser is not None and missing == 1 and start >= sequence.n_prompt:
+                decodes = missing == 1 and start >= sequence.n_prompt
+                if self.guesser is not None and sequence.drafts and decodes:
                     draft = self._draft(sequence, self.guesser, most)
                 if draft is not None:
                     tokens += draft.tokens

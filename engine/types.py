@@ -57,7 +57,8 @@ class Request:
     `messages` are chat messages ({"role", "content", ...}) rendered by the model's template; `text` is
     encoded as it stands, without markers turned into control tokens; `ids` are token ids. `tools` and what
     follows from them, and `thinking`, are for messages only. `logprobs` is how many alternatives are wanted
-    for each token, None for no log-probabilities at all.
+    for each token, None for no log-probabilities at all. Without `drafts` no tokens are guessed ahead, which
+    changes the speed and not the text.
     """
 
     messages: Seq[Mapping[str, Any]] | None = None
@@ -71,6 +72,7 @@ class Request:
     thinking: Thinking = Thinking()
     format: Format | None = None
     logprobs: int | None = None
+    drafts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +352,7 @@ class Sequence:
     seed: int = 0
     ends: frozenset[int] = frozenset()  # tokens after which there is nothing to write
     n_most: int = 1 << 62  # tokens that it may come to, answer included
+    drafts: bool = True  # whether its tokens may be guessed ahead
 
 
 @dataclass(frozen=True, slots=True)

@@ -2014,6 +2014,10 @@
         <translation>로컬 API</translation>
     </message>
     <message>
+        <source>Disk cache</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Device of each model</source>
         <translation>모델별 장치</translation>
     </message>
