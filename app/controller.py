@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -22,13 +22,16 @@ from app.report import ErrorReport, report_of
 from app.worker import EngineWorker, make_engine
 from engine.config import EngineConfig
 from engine.errors import EngineError, LoadCancelled
-from engine.types import Event, Failed, Finished, LoadProgress, Metrics, ModelInfo, Request, Usage
+
+if TYPE_CHECKING:
+    # The window is on the screen before these are imported.
+    from engine.types import Event, LoadProgress, Metrics, ModelInfo, Request
 
 __all__ = ["EngineController", "ErrorReport", "Listener"]
 
 log = logging.getLogger(__name__)
 
-Listener = Callable[[list[Event]], None]
+Listener = Callable[[list["Event"]], None]
 
 DRAIN_MS = 33
 METRICS_MS = 100
@@ -81,7 +84,7 @@ class EngineController(QObject):
         self._state = "idle"
         self._model: ModelInfo | None = None
         self._config = EngineConfig()
-        self._metrics = Metrics()
+        self._metrics: Metrics | None = None
         self._streams: dict[int, _Stream] = {}
         self._load: _Load | None = None
         self._next_load: _Load | None = None
@@ -124,7 +127,9 @@ class EngineController(QObject):
     @property
     def metrics(self) -> Metrics:
         """The numbers read last."""
-        return self._metrics
+        from engine.types import Metrics
+
+        return self._metrics or Metrics()
 
     @property
     def engine(self) -> Any:
@@ -189,10 +194,12 @@ class EngineController(QObject):
 
         A request that the engine refuses ends with a Failed event too, so callers have one path.
         """
+        from engine.types import Failed, Usage
+
         stream = _Stream(listener)
         try:
             if self._model is None or self._closing:
-                raise EngineError("No model is loaded. Open a model file first.")
+                raise EngineError("No model is loaded. Load one first.")
             request_id = int(self.engine.submit(request, stream.events.append))
         except Exception as error:
             if not isinstance(error, EngineError):
@@ -264,7 +271,7 @@ class EngineController(QObject):
                 # Else it could throw out what this load brings.
                 unloading.join()
             if self._worker.engine is None:
-                raise self._worker.error or EngineError("The engine is not there.")
+                raise self._worker.error or EngineError("The engine is closed.")
             load.result = self._worker.engine.load(
                 load.path, load.config, on_progress=on_progress, cancel=load.cancel
             )
@@ -301,6 +308,8 @@ class EngineController(QObject):
             log.exception("Delivering events failed.")
 
     def _drain_stream(self, request_id: int, stream: _Stream) -> None:
+        from engine.types import Failed, Finished
+
         batch: list[Event] = []
         while stream.events:
             batch.append(stream.events.popleft())

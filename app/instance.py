@@ -1,38 +1,23 @@
-"""One running application for each user and data folder; later launches hand it their files."""
+"""One running application for each data folder; later launches hand it their files."""
 
 from __future__ import annotations
 
-import getpass
-import hashlib
-import json
-import logging
+import contextlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
+from PySide6.QtCore import QLockFile, QObject, Signal, Slot
 
 from engine import paths
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from app.handover import Receiver
 
-CONNECT_MS = 500
-ANSWER_MS = 3000
-MOST_BYTES = 1_000_000
-
-
-def server_name() -> str:
-    """The socket's name: the same for the same user and data folder, and for nobody else."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = ""
-    key = f"{user}\n{paths.data_dir().resolve()}"
-    return f"lucebox-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+START_MS = 3000  # how long a launch that has just become the first may take to listen
 
 
 class Instance(QObject):
-    """Tries to be the first; see `claim`.
+    """Tries to be the first; see `claim`. The first then calls `listen`.
 
     Attributes:
         answered: False when there is a first that did not answer, so that nothing will happen there.
@@ -43,78 +28,43 @@ class Instance(QObject):
 
     called = Signal(dict)
 
-    def __init__(self, name: str | None = None, parent: QObject | None = None) -> None:
+    def __init__(self, folder: Path | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._name = name or server_name()
         self.answered = True
-        self._heard: dict[QLocalSocket, bytes] = {}
-        self._server = QLocalServer(self)
-        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-        self._server.newConnection.connect(self._on_connection)
+        self._folder = folder or paths.data_dir()
+        self._lock = QLockFile(str(self._folder / "instance.lock"))
+        self._lock.setStaleLockTime(0)
+        self._receiver: Receiver | None = None
 
     def claim(self, message: dict[str, Any]) -> bool:
-        """True when this launch is the first; else hand `message` to the first and return False."""
-        if self._hand_over(message):
-            return False
-        if self._server.listen(self._name):
+        """True when this launch is the first; else hand `message` to the first and return False.
+
+        A file's lock decides, since that takes no time; sockets where the folder cannot be written.
+        """
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        if self._lock.tryLock(0):
             return True
-        # A launch at the same moment may have won, or a crash left the socket's file behind.
-        if self._hand_over(message):
-            return False
-        QLocalServer.removeServer(self._name)
-        if not self._server.listen(self._name):
-            log.warning("Other launches cannot reach this one: %s", self._server.errorString())
-        return True
+        from app.handover import hand_over, socket_name
+
+        held = self._lock.error() == QLockFile.LockError.LockFailedError
+        answered = hand_over(socket_name(self._folder), message, START_MS if held else 0)
+        if answered is None and not held:
+            return True
+        self.answered = bool(answered)
+        return False
+
+    @Slot()
+    def listen(self) -> None:
+        """Hear later launches from now on."""
+        from app.handover import Receiver, socket_name
+
+        self._receiver = Receiver(socket_name(self._folder), self)
+        self._receiver.called.connect(self.called)
 
     def release(self) -> None:
         """Let the next launch be the first."""
-        self._server.close()
-
-    def _hand_over(self, message: dict[str, Any]) -> bool:
-        socket = QLocalSocket()
-        socket.connectToServer(self._name)
-        if not socket.waitForConnected(CONNECT_MS):
-            return False
-        socket.write(json.dumps(message).encode() + b"\n")
-        sent = socket.waitForBytesWritten(CONNECT_MS)
-        self.answered = sent and socket.waitForReadyRead(ANSWER_MS)
-        socket.disconnectFromServer()
-        return True
-
-    @Slot()
-    def _on_connection(self) -> None:
-        while self._server.hasPendingConnections():
-            socket = self._server.nextPendingConnection()
-            self._heard[socket] = b""
-            socket.readyRead.connect(self._read)
-            socket.disconnected.connect(self._forget)
-        self._read()
-
-    @Slot()
-    def _read(self) -> None:
-        """Take what has come: one line of JSON for each connection."""
-        for socket in list(self._heard):
-            self._heard[socket] += bytes(socket.readAll().data())
-            line, end, _ = self._heard[socket].partition(b"\n")
-            if end:
-                self._heard[socket] = b""
-                socket.write(b"ok\n")
-                socket.flush()
-                self._take(line)
-            elif len(line) > MOST_BYTES:
-                socket.abort()
-
-    @Slot()
-    def _forget(self) -> None:
-        for socket in list(self._heard):
-            if socket.state() == QLocalSocket.LocalSocketState.UnconnectedState:
-                del self._heard[socket]
-                socket.deleteLater()
-
-    def _take(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-            files = [str(Path(f)) for f in message["files"] if isinstance(f, str)]
-            self.called.emit({"files": files, "demo": message.get("demo") is True})
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("Another launch sent something that cannot be read: %s", error)
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
+        self._lock.unlock()

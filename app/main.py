@@ -14,23 +14,25 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
 from app.controller import EngineController
 from app.crash import Watch
 from app.garbage import Collector
-from app.i18n import Language
+from app.i18n import Language, told
 from app.instance import Instance
 from app.page import Services
 from app.settings import load_settings
 from app.theme import theme
 from app.worker import make_engine
 from engine import paths
-from engine.types import ModelInfo
+
+if TYPE_CHECKING:
+    from engine.types import ModelInfo
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,8 @@ class Wanted:
 
 def parse(argv: Sequence[str]) -> Wanted:
     """The wish of a command line; relative paths become absolute here, where they mean something."""
+    if not argv:
+        return Wanted()  # to make a parser takes 5 ms
     parser = argparse.ArgumentParser(prog="lucebox", description="Open the window.")
     parser.add_argument("files", nargs="*", help="model files or folders")
     parser.add_argument("--demo", action="store_true", help="load the demo model")
@@ -183,6 +187,7 @@ class Application(QObject):
         self.controller.start()
         DropTarget(self.window, self.window.content, self.services)
         yield
+        self.instance.listen()
         self._open_first()
         yield
         self._report_start()
@@ -217,7 +222,7 @@ class Application(QObject):
         if (why := _not_writable(paths.settings_file().parent)) is not None:
             self._on_save_failed(why)
         elif self._problem:
-            banner("warn", self._problem)
+            banner("warn", told(self._problem))
 
     # Slots
 
@@ -233,7 +238,7 @@ class Application(QObject):
             return
         self.settings.update(last_model=str(model.path))
         for warning in model.warnings:
-            self.window.say("warn", f"{model.name}: {warning}")
+            self.window.say("warn", f"{model.name}: {told(warning)}")
         if self._garbage is not None:
             self._garbage.keep()
 
@@ -243,7 +248,7 @@ class Application(QObject):
             text = self.tr(
                 "Settings cannot be saved on this PC, so changes last until you close: {why}"
             )
-            self.window.say("warn", text.format(why=why))
+            self.window.say("warn", text.format(why=told(why)))
 
     @Slot(str)
     def _on_error(self, text: str) -> None:
@@ -328,6 +333,8 @@ def make_application(argv: Sequence[str]) -> QApplication:
 
 def _tell_no_answer() -> int:
     """A second launch that ends without a word would look as if nothing happened."""
+    from PySide6.QtWidgets import QMessageBox
+
     language = Language()
     language.apply(load_settings()[0].value.language)
     text = QApplication.translate(

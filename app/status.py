@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QEvent, QLocale, QSize, Qt, Slot
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
@@ -9,7 +11,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 from app.controller import EngineController
 from app.theme import theme
 from app.widgets import gigabytes, label
-from engine.types import LoadProgress, Metrics, ModelInfo
+
+if TYPE_CHECKING:
+    from engine.types import LoadProgress, Metrics, ModelInfo
 
 ROOMY = 960
 """px from which the device is named too."""

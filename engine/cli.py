@@ -202,6 +202,7 @@ def open_app(arguments: Sequence[str]) -> int:
     ):
         print(NO_DISPLAY, file=sys.stderr)
         return EXIT_NO_DISPLAY
+    gc.disable()  # the application's collector takes over; to look for garbage in imports takes 20 ms
     from app.main import main as run
 
     code = run(arguments)
@@ -264,9 +265,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "stdout is the text as it comes; with --json one object: text, ids, finish_reason (stop or"
         " length), stop, context_full, loop, prompt_tokens, reused_tokens, completion_tokens,"
         " first_token_s, prefill_tok_s, decode_tok_s, tokens (as ids), drafter, acceptance_length,"
-        " steps (drafted and accepted of each verified draft), speedup over no drafts, model; of a"
-        " chat also content, reasoning_content, tool_calls, reasoning_tokens; with --logprobs also"
-        " logprobs.",
+        " steps (drafted and accepted of each verified draft), speedup over no drafts, speculation"
+        " (when it paused or went on: state, speedup, steps, text), model; of a chat also content,"
+        " reasoning_content, tool_calls, reasoning_tokens; with --logprobs also logprobs.",
     )
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", metavar="TEXT", help='what to go on from; "-" reads stdin')
@@ -345,18 +346,21 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add(
         "bench",
-        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify|--profile|--api] [--json] [options]",
+        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify|--accept N|--profile|--api] [--json] [options]",
         "Measure speed and memory.",
         "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
         " device, device_name, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s,"
         " first_token_s (each with median and values), prefill, decode (a list, one for each length),"
-        " passes, profiles, read_gb_s, weight_bytes, peak_memory_bytes, memory.",
+        " passes, forced, profiles, read_gb_s, weight_bytes, peak_memory_bytes, memory.",
     )
     command.add_argument("-p", default="512", metavar="N,..", help="prompt tokens, 512")
     command.add_argument("-n", type=int, default=128, metavar="N", help="tokens to write, 128")
     command.add_argument("-d", default="0", metavar="N,..", help="context to write behind, 0")
     command.add_argument("-r", type=int, default=3, metavar="N", help="rounds, 3")
     command.add_argument("--verify", action="store_true", help="time passes of 1 to 32 tokens")
+    command.add_argument(
+        "--accept", type=int, metavar="N", help="measure drafts of which N tokens a pass are taken"
+    )
     command.add_argument("--profile", action="store_true", help="time each kernel of a card")
     command.add_argument("--api", action="store_true", help="time what the API adds, nothing else")
     add_json(command)
@@ -415,6 +419,22 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add("key", "[--renew]", "Show the API key.", "stdout is the key.")
     command.add_argument("--renew", action="store_true", help="make a new one; the old one ends")
+
+    command = add(
+        "cache",
+        "[--clear|--forget] [--kv-cache-dir DIR] [--json]",
+        "Show or delete the conversations that are kept on disk.",
+        "What a running server holds in memory stays. With --json one object: folder, on (whether the"
+        " window keeps conversations), files, bytes.",
+        model=False,
+    )
+    group = command.add_mutually_exclusive_group()
+    group.add_argument("--clear", action="store_true", help="delete them")
+    group.add_argument("--forget", action="store_true", help="delete them and their key")
+    command.add_argument(
+        "--kv-cache-dir", metavar="DIR", help="by default as the window's settings say"
+    )
+    add_json(command)
     add_draft_commands(add, add_json)
     add("version", "", "Print the version.", "")
     return parser, tuple(commands.choices)

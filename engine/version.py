@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from pathlib import Path
 
 
 @functools.cache
 def version() -> str:
     """The installed version; a checkout that is used in place says so."""
+    import importlib.metadata
+
     try:
         return importlib.metadata.version("lucebox")
     except importlib.metadata.PackageNotFoundError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLocale, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
@@ -10,7 +12,9 @@ from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
 from app.theme import theme
 from app.widgets.basic import label
-from engine.types import MemoryPart
+
+if TYPE_CHECKING:
+    from engine.types import MemoryPart
 
 # The model that is loaded is the target of speculation, whose hue it has everywhere.
 _HUES = {"model": "target"}
@@ -39,7 +43,7 @@ def _in(size: float, scale: int) -> str:
 
 def in_order(parts: Sequence[MemoryPart]) -> list[MemoryPart]:
     """Parts in the bar's order, unknown kinds taken as "work"."""
-    known = [p if p.kind in ORDER else MemoryPart("work", p.title, p.bytes) for p in parts]
+    known = [p if p.kind in ORDER else dataclasses.replace(p, kind="work") for p in parts]
     return sorted(known, key=lambda p: ORDER.index(p.kind))
 
 

@@ -35,9 +35,10 @@ def _levels(x: Floats) -> tuple[Floats, Floats, Floats]:
     blocks = padded.reshape(m, -1, 8, 32)
     high = np.abs(blocks).max(axis=3)
     unit = high.max(axis=2) * np.float32(1 / (127 * 64))
-    e = np.where(unit > 0, unit, np.float32(1))[..., None]
-    ratio = high / (np.float32(127) * e)
-    return blocks * (np.float32(1) / (e * _factor(ratio)))[..., None], ratio, e
+    e: Floats = np.where(unit > 0, unit, 1).astype(np.float32)[..., None]
+    ratio: Floats = high / (np.float32(127) * e)
+    levels: Floats = blocks * (np.float32(1) / (e * _factor(ratio)))[..., None]
+    return levels, ratio, e
 
 
 def _factor(ratio: Floats) -> Floats:

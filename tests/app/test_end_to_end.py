@@ -39,7 +39,7 @@ def start(
     def start() -> Application:
         watch = Watch()
         wanted = Wanted((str(fixtures / "llama.gguf"),))
-        application = Application(qapp, watch, Instance("lucebox-end-to-end"), wanted)
+        application = Application(qapp, watch, Instance(), wanted)
         made.append((application, watch))
         application.open()
         qtbot.waitUntil(lambda: application.controller.state == "ready", timeout=LOAD_MS)

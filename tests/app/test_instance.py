@@ -1,91 +1,131 @@
-"""One application for each user and data folder."""
+"""One application for each data folder."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QThread
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtNetwork import QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-import app.instance
-from app.instance import Instance, server_name
+from app import handover, instance
+from app.handover import socket_name
+from app.instance import Instance
 
+ROOT = Path(__file__).parents[2]
 MESSAGE = {"files": ["/a b/ü.gguf"], "demo": False}
 
 
-@pytest.fixture
-def name(qapp: QApplication) -> Iterator[str]:
-    made = f"lucebox-test-{uuid.uuid4().hex}"
-    yield made
-    QLocalServer.removeServer(made)
+CALL = """
+import json, os, sys
+from pathlib import Path
+from app.instance import Instance
+launch = Instance(Path(sys.argv[1]))
+print(launch.claim(json.loads(sys.argv[2])), launch.answered, flush=True)
+if "dies" in sys.argv:
+    launch.listen()
+    os._exit(9)
+"""
 
 
-class Caller(QThread):
-    """A second launch, which blocks while the first answers."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.first: bool | None = None
-
-    def run(self) -> None:
-        self.first = Instance(self.name).claim(MESSAGE)
+def launch(folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A launch of another process; prints whether it is the first, and whether the first answered."""
+    command = [sys.executable, "-c", CALL, str(folder), json.dumps(MESSAGE), *more]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def test_the_first_is_the_first(name: str) -> None:
-    assert Instance(name).claim(MESSAGE)
+def said(process: subprocess.Popen[str]) -> str:
+    return process.communicate(timeout=20)[0].strip()
 
 
-def test_a_second_launch_hands_its_files_over(qtbot: QtBot, name: str) -> None:
-    first = Instance(name)
+def test_the_first_is_the_first(qapp: QApplication, tmp_path: Path) -> None:
+    assert Instance(tmp_path / "new").claim(MESSAGE)
+
+
+def test_a_second_launch_hands_its_files_over(qtbot: QtBot, tmp_path: Path) -> None:
+    first = Instance(tmp_path)
     assert first.claim({"files": [], "demo": False})
-    caller = Caller(name)
-    with qtbot.waitSignal(first.called, timeout=5000) as called:
-        caller.start()
-    qtbot.waitUntil(caller.isFinished, timeout=5000)
-    assert caller.first is False
+    first.listen()
+    with qtbot.waitSignal(first.called, timeout=10_000) as called:
+        second = launch(tmp_path)
+    assert said(second) == "False True"
     assert called.args == [{"files": [str(Path("/a b/ü.gguf"))], "demo": False}]
+    first.release()
 
 
+def test_a_first_that_has_just_started_is_waited_for(qtbot: QtBot, tmp_path: Path) -> None:
+    first = Instance(tmp_path)
+    assert first.claim(MESSAGE)
+    with qtbot.waitSignal(first.called, timeout=10_000):
+        second = launch(tmp_path)
+        qtbot.wait(600)
+        first.listen()
+    assert said(second) == "False True"
+    first.release()
+
+
+@pytest.mark.parametrize("listens", (True, False))
 def test_a_first_that_does_not_answer_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, name: str
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listens: bool
 ) -> None:
     """Nobody serves the first one's events here."""
-    monkeypatch.setattr(app.instance, "ANSWER_MS", 50)
-    first = Instance(name)
+    monkeypatch.setattr(handover, "ANSWER_MS", 50)
+    monkeypatch.setattr(instance, "START_MS", 50)
+    first = Instance(tmp_path)
     assert first.claim(MESSAGE)
-    second = Instance(name)
+    if listens:
+        first.listen()
+    second = Instance(tmp_path)
     assert not second.claim(MESSAGE)
     assert not second.answered
-
-
-def test_after_the_end_the_next_is_first(name: str) -> None:
-    first = Instance(name)
-    assert first.claim(MESSAGE)
     first.release()
-    assert Instance(name).claim(MESSAGE)
 
 
-def test_a_socket_that_a_crash_left_is_taken_over(name: str, tmp_path: Path) -> None:
-    server = QLocalServer()
-    assert server.listen(name)
-    file = Path(server.fullServerName())
-    kept = tmp_path / "kept"
-    file.rename(kept)
-    server.close()
-    kept.rename(file)
-    assert file.exists(), "a dead socket lies there"
-    assert Instance(name).claim(MESSAGE)
-
-
-def test_nonsense_is_ignored(qtbot: QtBot, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    first = Instance(name)
+def test_after_the_end_the_next_is_first(qapp: QApplication, tmp_path: Path) -> None:
+    first = Instance(tmp_path)
     assert first.claim(MESSAGE)
+    first.listen()
+    first.release()
+    assert Instance(tmp_path).claim(MESSAGE)
+
+
+def test_what_a_crash_left_is_taken_over(qtbot: QtBot, tmp_path: Path) -> None:
+    died = launch(tmp_path, "dies")
+    assert said(died) == "True True" and died.returncode == 9
+    assert (tmp_path / "instance.lock").exists(), "a dead lock lies there"
+    first = Instance(tmp_path)
+    assert first.claim(MESSAGE)
+    first.listen()
+    with qtbot.waitSignal(first.called, timeout=10_000):
+        second = launch(tmp_path)
+    assert said(second) == "False True"
+    first.release()
+
+
+def test_where_no_lock_can_be_written_the_socket_decides(qtbot: QtBot, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    folder = blocked / "data"
+    first = Instance(folder)
+    assert first.claim(MESSAGE)
+    first.listen()
+    with qtbot.waitSignal(first.called, timeout=10_000):
+        second = launch(folder)
+    assert said(second) == "False True"
+    first.release()
+
+
+def test_nonsense_is_ignored(
+    qtbot: QtBot, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = Instance(tmp_path)
+    assert first.claim(MESSAGE)
+    first.listen()
     with qtbot.assertNotEmitted(first.called, wait=100):
         for bad in (
             b"\xff\xfe\n",
@@ -96,23 +136,20 @@ def test_nonsense_is_ignored(qtbot: QtBot, name: str, caplog: pytest.LogCaptureF
             b"x" * 2_000_000,
         ):
             socket = QLocalSocket()
-            socket.connectToServer(name)
+            socket.connectToServer(socket_name(tmp_path))
             assert socket.waitForConnected(2000)
             socket.write(bad)
             socket.flush()
             QCoreApplication.processEvents()
             socket.abort()
     qtbot.waitUntil(lambda: "cannot be read" in caplog.text, timeout=5000)
-    caller = Caller(name)
-    with qtbot.waitSignal(first.called, timeout=5000):
-        caller.start()
-    qtbot.waitUntil(caller.isFinished, timeout=5000)
+    with qtbot.waitSignal(first.called, timeout=10_000):
+        second = launch(tmp_path)
+    assert said(second) == "False True"
+    first.release()
 
 
-def test_the_name_depends_on_the_data_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    before = server_name()
-    assert before == server_name()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
-    assert server_name() != before
+def test_the_name_depends_on_the_data_folder(tmp_path: Path) -> None:
+    name = socket_name(tmp_path)
+    assert name == socket_name(tmp_path)
+    assert name != socket_name(tmp_path / "elsewhere")

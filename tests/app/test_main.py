@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 import app.main as main_module
@@ -35,11 +35,10 @@ class Started:
 
     def __init__(self, qtbot: QtBot, qapp: QApplication, fake: FakeEngine) -> None:
         self.qtbot, self.qapp, self.fake = qtbot, qapp, fake
-        self.name = f"lucebox-test-{os.getpid()}"
         self.made: list[tuple[Application, Watch, Instance]] = []
 
     def __call__(self, wanted: Wanted | None = None) -> Application:
-        watch, instance = Watch(), Instance(self.name)
+        watch, instance = Watch(), Instance()
         assert instance.claim({"files": [], "demo": False})
         watch.arm()
         made = Application(self.qapp, watch, instance, wanted or Wanted(), lambda: self.fake)
@@ -237,7 +236,7 @@ def test_a_launch_during_the_closing_is_the_first(start: Started) -> None:
     shutdown = made.controller.shutdown
 
     def launch_meanwhile(timeout_ms: int) -> bool:
-        seen.append(Instance(start.name).claim({}))
+        seen.append(Instance().claim({}))
         return shutdown(timeout_ms)
 
     made.controller.shutdown = launch_meanwhile
@@ -247,7 +246,7 @@ def test_a_launch_during_the_closing_is_the_first(start: Started) -> None:
 
 def test_a_hung_first_is_told(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(main_module.QMessageBox, "warning", lambda *args: told.append(args[-1]))
+    monkeypatch.setattr(QMessageBox, "warning", lambda *args: told.append(args[-1]))
     monkeypatch.setattr(main_module, "make_application", lambda argv: qapp)
     monkeypatch.setattr(Instance, "claim", lambda self, message: False)
     assert main_module.main([]) == 0 and not told

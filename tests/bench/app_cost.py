@@ -36,7 +36,7 @@ QUESTION = "Write a long story about a lighthouse and the people who live near i
 
 def measure(path: Path, n: int, rounds: int, device: str) -> dict[str, list[float]]:
     """Tokens a second of each round, "headless" and "window"."""
-    crash, instance = CrashWatch(), Instance(f"lucebox-bench-{os.getpid()}")
+    crash, instance = CrashWatch(), Instance()
     app = make_application([])
     collector = Collector()
     instance.claim({"files": [], "demo": False})

@@ -172,7 +172,7 @@ def measure(args: argparse.Namespace, home: Path) -> dict[str, Gaps]:
     model = home / "model.gguf"
     model.touch()
     answer = text(args.tokens * 5, rng, args.plain)
-    crash, instance = CrashWatch(), Instance(f"lucebox-bench-{os.getpid()}")
+    crash, instance = CrashWatch(), Instance()
     app = make_application([])
     collector = Collector()
     instance.claim({"files": [], "demo": False})
