@@ -155,12 +155,17 @@ class DropTarget(QObject):
             self._library.add(entries, lambda: self._show(dropped))
         if not entries and dropped.ignored:
             self._refuse(dropped)
-        elif dropped.ignored:
-            path, why = dropped.ignored[0]
-            more = len(dropped.ignored) - 1
-            text = self.tr("{name} was left out. {why}").format(name=path.name, why=why)
-            also = self.tr("%n more file(s) were left out too.", None, more) if more else ""
-            self._services.toast(f"{text} {also}".strip())
+        else:
+            self._tell_left_out(dropped.ignored)
+
+    def _tell_left_out(self, ignored: Sequence[tuple[Path, str]]) -> None:
+        if not ignored:
+            return
+        path, why = ignored[0]
+        more = len(ignored) - 1
+        text = self.tr("{name} was left out. {why}").format(name=path.name, why=why)
+        also = self.tr("%n more file(s) were left out too.", None, more) if more else ""
+        self._services.toast(f"{text} {also}".strip())
 
     def _show(self, dropped: Dropped) -> None:
         first = (*dropped.models, *dropped.companions)[0]
@@ -182,6 +187,7 @@ class DropTarget(QObject):
         texts = texts_of(dropped)
         if texts and not models:
             self._services.navigate("chat", attach=texts)
+            self._tell_left_out([(p, why) for p, why in ignored if p not in texts])
         elif not models:
             # A picture is no fault of the user: a note is enough.
             text = self.tr("{name} is not opened. {why}")

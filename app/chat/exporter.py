@@ -1,14 +1,15 @@
-"""Asks where chats are to be saved, and saves them there."""
+"""Asks where chats are to be saved, and saves them there beside the window."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QStandardPaths
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QCoreApplication, QStandardPaths, Signal
+from PySide6.QtWidgets import QFileDialog, QProgressDialog, QWidget
 
 from app.chat.export import file_name, to_json, to_markdown, write_archive
 from app.chat.later import Later
@@ -17,6 +18,8 @@ from app.chat.tree import Chat
 from app.page import Services
 
 translate = QCoreApplication.translate
+
+_SHOW_AFTER_MS = 500
 
 
 def export_chat(parent: QWidget, services: Services, session: ChatSession, chat_id: str) -> None:
@@ -30,30 +33,50 @@ def export_chat(parent: QWidget, services: Services, session: ChatSession, chat_
     )
     if not name:
         return
+    held = session.held().get(chat_id)
 
-    def write(chat: Chat | None) -> None:
-        if chat is not None:
-            services.toast(write_chat(chat, Path(name)))
+    def write() -> str:
+        chat = held or session.store.load(chat_id).result()
+        return write_chat(chat, Path(name)) if chat is not None else ""
 
-    if session.chat.info.id == chat_id:
-        write(session.chat)
-    else:
-        Later(parent).when(session.store.load(chat_id), write)
+    Later(session).when(_beside(write), lambda said: services.toast(said) if said else None)
 
 
 def write_chat(chat: Chat, path: Path) -> str:
-    """Write a chat's file; returns what to tell the user."""
+    """Write a chat's file; returns what to tell the user. A failure leaves the former file."""
     you, answer = translate("chat", "You"), translate("chat", "Answer")
     text = to_json(chat) if path.suffix.lower() == ".json" else to_markdown(chat, you, answer)
+    part = path.with_name(path.name + ".part")
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        part.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(part, path)
     except OSError as error:
-        why = error.strerror or str(error)
-        return translate("chat", "{name} was not saved: {why}.").format(name=path.name, why=why)
+        part.unlink(missing_ok=True)
+        return _not_saved(path, error)
     return translate("chat", "Saved as {name}").format(name=path.name)
 
 
-def export_all(parent: QWidget, services: Services, session: ChatSession) -> None:
+class Saving(QProgressDialog):
+    """How many of `total` chats are saved, with Cancel; shown only when it takes a while.
+
+    Signals:
+        saved: so many are; also from another thread.
+    """
+
+    saved = Signal(int)
+
+    def __init__(self, total: int, parent: QWidget) -> None:
+        text = translate("chat", "Saving %n chat(s)…", None, total)
+        super().__init__(text, translate("chat", "Cancel"), 0, total, parent)
+        self.setWindowTitle(translate("chat", "Export all chats"))
+        self.setMinimumDuration(_SHOW_AFTER_MS)
+        self.stopped = threading.Event()
+        self.canceled.connect(self.stopped.set)
+        self.saved.connect(self.setValue)
+        self.setValue(0)  # begins the wait
+
+
+def export_all(parent: QWidget, services: Services, session: ChatSession) -> Saving | None:
     """Ask for a file and write all chats into it as a ZIP; the window goes on meanwhile."""
     documents = QStandardPaths.StandardLocation.DocumentsLocation
     suggested = Path(QStandardPaths.writableLocation(documents)) / "lucebox-chats.zip"
@@ -61,30 +84,57 @@ def export_all(parent: QWidget, services: Services, session: ChatSession) -> Non
         parent, translate("chat", "Export all chats"), str(suggested), "ZIP (*.zip)"
     )
     if not name:
-        return
-    services.toast(translate("chat", "Saving %n chat(s)…", None, len(session.infos)))
+        return None
     you, answer = translate("chat", "You"), translate("chat", "Answer")
     held, ids, store = session.held(), list(session.infos), session.store
-    path, done = Path(name), Future[str]()
+    path, saving = Path(name), Saving(len(session.infos), parent.window())
 
     def chats() -> Iterator[Chat]:
-        for chat_id in ids:
+        for n, chat_id in enumerate(ids):
+            if saving.stopped.is_set():
+                raise _Stopped
             chat = held.pop(chat_id, None) or store.load(chat_id).result()
             if chat is not None:
                 yield chat
+            saving.saved.emit(n + 1)
 
-    def work() -> None:
+    def work() -> str:
         try:
             count = write_archive(chats(), path, you, answer)
+        except _Stopped:
+            return translate("chat", "Stopped; nothing was saved.")
         except OSError as error:
-            why = error.strerror or str(error)
-            text = translate("chat", "{name} was not saved: {why}.")
-            done.set_result(text.format(name=path.name, why=why))
+            return _not_saved(path, error)
+        text = translate("chat", "%n chat(s) saved as {name}", None, count)
+        return text.format(name=path.name)
+
+    def tell(said: str) -> None:
+        saving.close()
+        saving.deleteLater()
+        services.toast(said)
+
+    Later(session).when(_beside(work), tell)
+    return saving
+
+
+class _Stopped(Exception):
+    """The user stopped it."""
+
+
+def _not_saved(path: Path, error: OSError) -> str:
+    why = error.strerror or str(error)
+    return translate("chat", "{name} was not saved: {why}.").format(name=path.name, why=why)
+
+
+def _beside(work: Callable[[], str]) -> Future[str]:
+    """The result of work on a thread of its own: a slow disk does not hold up the window."""
+    done = Future[str]()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
         except BaseException as error:
             done.set_exception(error)
-        else:
-            text = translate("chat", "%n chat(s) saved as {name}", None, count)
-            done.set_result(text.format(name=path.name))
 
-    Later(session).when(done, services.toast)
-    threading.Thread(target=work, name="export", daemon=True).start()
+    threading.Thread(target=run, name="export", daemon=True).start()
+    return done

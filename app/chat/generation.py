@@ -66,10 +66,11 @@ class Generation:
                 if tokens and self._drafted:
                     self._drafted -= len(tokens)
                     add_drafted(self.message.usage, start, len(self.message.text))
-            case Finished(reason=reason, usage=usage, context_full=full):
+            case Finished(reason=reason, usage=usage, context_full=full, loop=loop):
                 self._end(_STATES[reason], usage)
-                if full:
-                    self.message.usage["context_full"] = True
+                self.message.usage |= (
+                    {"context_full": True} if full else {"loop": True} if loop else {}
+                )
             case Failed(error=error, usage=usage):
                 self.message.error = str(error) or type(error).__name__
                 if not isinstance(error, EngineError):

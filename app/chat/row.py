@@ -286,11 +286,14 @@ class MessageRow(QWidget):
             if entry.shown.progress or not entry.shown.rate:
                 return entry.shown.progress
             return self.tr("{n} tok/s").format(n=f"{entry.shown.rate:.1f}")
+        cut = self.tr("Cut at the answer length")
+        if message.usage.get("context_full"):
+            cut = self.tr("Cut off: the context is full")
+        elif message.usage.get("loop"):
+            cut = self.tr("Ended, since it only repeated itself")
         words = {
             State.STOPPED: self.tr("Stopped"),
-            State.LENGTH: self.tr("Cut off: the context is full")
-            if message.usage.get("context_full")
-            else self.tr("Cut at the answer length"),
+            State.LENGTH: cut,
             State.INTERRUPTED: self.tr("Cut off when the application ended"),
         }
         notes = [words[message.state]] if message.state in words else []

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _CARD_WIDTH = 712
 _LONG_S = 3.0  # What is compiled already is there before that.
+_SURE_S = 2.0  # The first moments of a download are a connection being made: no rate yet.
 
 
 class LoadPanel(QWidget):
@@ -207,12 +208,18 @@ class LoadPanel(QWidget):
         seconds = time.monotonic() - self._stage_began
         if progress.done >= progress.total:
             parts.append(self.tr("finishing"))
-        elif progress.done and seconds > 0.5:
+        elif progress.done and seconds > _SURE_S:
             rate = progress.done / seconds
-            left = (progress.total - progress.done) / rate
             parts.append(self.tr("{rate} a second").format(rate=gigabytes(rate)))
-            parts.append(self.tr("{n} s left").format(n=f"{left:.0f}"))
+            parts.append(self._left((progress.total - progress.done) / rate))
         return " · ".join(parts)
+
+    def _left(self, seconds: float) -> str:
+        if seconds < 90:
+            return self.tr("{n} s left").format(n=f"{seconds:.0f}")
+        if seconds < 90 * 60:
+            return self.tr("{n} min left").format(n=f"{seconds / 60:.0f}")
+        return self.tr("{n} h left").format(n=f"{seconds / 3600:.0f}")
 
     def _preparing(self, progress: LoadProgress) -> str:
         seconds = time.monotonic() - self._stage_began

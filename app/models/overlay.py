@@ -299,15 +299,17 @@ def texts_of(dropped: Dropped) -> list[Path]:
 
 
 def summary_of_many(dropped: Dropped) -> str:
-    """What several files are: "3 files, 1 model, 1 projector, 1 unknown"."""
+    """What several files are: "4 files, 1 model, 1 projector, 1 text, 1 unknown"."""
     kinds = [e.kind for e in dropped.companions]
     drafts, projectors = kinds.count("draft"), kinds.count("projector")
-    models, unknown = len(dropped.models), len(dropped.ignored)
-    counts = [translate("models", "%n file(s)", None, models + len(kinds) + unknown)]
+    models, texts = len(dropped.models), len(texts_of(dropped))
+    unknown = len(dropped.ignored) - texts
+    counts = [translate("models", "%n file(s)", None, models + len(kinds) + texts + unknown)]
     for n, text in (
         (models, translate("models", "%n model(s)", None, models)),
         (projectors, translate("models", "%n projector(s)", None, projectors)),
         (drafts, translate("models", "%n draft(s)", None, drafts)),
+        (texts, translate("models", "%n text(s)", None, texts)),
         (unknown, translate("models", "%n unknown", None, unknown)),
     ):
         if n:

@@ -185,6 +185,13 @@
         </translation>
     </message>
     <message numerus="yes">
+        <source>%n text(s)</source>
+        <translation>
+            <numerusform>%n text</numerusform>
+            <numerusform>%n texts</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
         <source>%n unknown</source>
         <translation>
             <numerusform>%n unknown</numerusform>

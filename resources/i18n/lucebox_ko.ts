@@ -1208,6 +1208,14 @@
         <translation>{n}초 남음</translation>
     </message>
     <message>
+        <source>{n} min left</source>
+        <translation>{n}분 남음</translation>
+    </message>
+    <message>
+        <source>{n} h left</source>
+        <translation>{n}시간 남음</translation>
+    </message>
+    <message>
         <source>{done} of {total} parts</source>
         <translation>{total}개 중 {done}개</translation>
     </message>
@@ -1323,6 +1331,10 @@
     <message>
         <source>{n} tok/s</source>
         <translation>{n} 토큰/초</translation>
+    </message>
+    <message>
+        <source>Ended, since it only repeated itself</source>
+        <translation>같은 말만 되풀이해서 끝냄</translation>
     </message>
     <message>
         <source>Stopped</source>
@@ -2549,6 +2561,14 @@
         <translation>답변</translation>
     </message>
     <message>
+        <source>Cancel</source>
+        <translation>취소</translation>
+    </message>
+    <message>
+        <source>Stopped; nothing was saved.</source>
+        <translation>중지했습니다. 저장된 것이 없습니다.</translation>
+    </message>
+    <message>
         <source>{name} was not saved: {why}.</source>
         <translation>{name}을(를) 저장하지 못했습니다: {why}.</translation>
     </message>
@@ -2688,6 +2708,12 @@
         <source>%n draft(s)</source>
         <translation>
             <numerusform>초안 모델 %n개</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n text(s)</source>
+        <translation>
+            <numerusform>텍스트 %n개</numerusform>
         </translation>
     </message>
     <message numerus="yes">

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.export import file_name, to_json, to_markdown, write_archive
-from app.chat.exporter import write_chat
+from app.chat.exporter import export_all, write_chat
 from app.chat.page import ChatPage
 from app.chat.tree import Chat, ChatInfo, Message, Role
 
@@ -94,6 +95,7 @@ def test_export(
     target = tmp_path / "out.md"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
     qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL)
+    qtbot.waitUntil(target.exists)
     assert "Hello from the fake engine." in target.read_text("utf-8")
     first = page.session.chat.info.id
     page.new_chat()
@@ -113,7 +115,7 @@ def test_all_chats_are_exported_also_those_that_are_not_open(
     page.new_chat()
     ask("second question")
     qtbot.keyClick(page.composer.editor, Qt.Key.Key_E, CTRL | SHIFT)
-    qtbot.waitUntil(lambda: "saved as all.zip" in page.services.said[-1])  # type: ignore[attr-defined]
+    qtbot.waitUntil(lambda: "saved as all.zip" in "".join(page.services.said))  # type: ignore[attr-defined]
     with zipfile.ZipFile(target) as archive:
         text = "".join(archive.read(n).decode() for n in archive.namelist())
     assert "first question" in text and "second question" in text
@@ -123,3 +125,28 @@ def test_all_chats_are_exported_also_those_that_are_not_open(
     )
     page.export_all()
     qtbot.waitUntil(lambda: "was not saved" in page.services.said[-1])  # type: ignore[attr-defined]
+
+
+def test_the_export_of_all_chats_can_be_stopped(
+    qtbot: QtBot, page: ChatPage, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "all.zip"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    ask("question")
+    reached, go = threading.Event(), threading.Event()
+
+    def slow(chat: Chat) -> str:
+        reached.set()
+        assert go.wait(10)
+        return "{}"
+
+    monkeypatch.setattr("app.chat.export.to_json", slow)
+    for n in range(2):
+        page.session.infos[str(n)] = ChatInfo(id=str(n))
+    saving = export_all(page, page.services, page.session)
+    assert saving is not None and reached.wait(10)
+    qtbot.waitUntil(saving.isVisible)
+    qtbot.mouseClick(saving.findChildren(QPushButton)[0], Qt.MouseButton.LeftButton)
+    go.set()
+    qtbot.waitUntil(lambda: "nothing was saved" in "".join(page.services.said))  # type: ignore[attr-defined]
+    assert not list(tmp_path.glob("all.zip*"))

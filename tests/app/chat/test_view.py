@@ -352,17 +352,22 @@ def test_states_are_said_in_words(qtbot: QtBot, view: MessageView) -> None:
         assert words in row._note.text()
 
 
-def test_a_full_context_is_told_from_the_answer_length(qtbot: QtBot, view: MessageView) -> None:
+@pytest.mark.parametrize(
+    ("why", "words"), [("context_full", "context is full"), ("loop", "repeated itself")]
+)
+def test_what_cut_an_answer_is_told_from_the_answer_length(
+    qtbot: QtBot, view: MessageView, why: str, words: str
+) -> None:
     chat = Chat(ChatInfo())
     answer = Message(chat.info.id, None, Role.ASSISTANT, state=State.WRITING)
     chat.add(answer)
     Generation(chat, answer).take(
-        Finished(1, FinishReason.LENGTH, Usage(500, 0, 12), context_full=True)
+        Finished(1, FinishReason.LENGTH, Usage(500, 0, 12), **{why: True})  # type: ignore[arg-type]
     )
     view.set_messages(chat.path())
     quiet(qtbot, view)
     ((_, row),) = view.rows()
-    assert "context is full" in row._note.text() and "answer length" not in row._note.text()
+    assert words in row._note.text() and "answer length" not in row._note.text()
 
 
 def test_failure_shows_the_error_and_a_way_on(qtbot: QtBot, view: MessageView) -> None:

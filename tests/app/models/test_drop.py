@@ -161,7 +161,7 @@ def test_model_projector_and_two_others(
 ) -> None:
     drag = Drag(window, several(tmp_path))
     drag.enter()
-    qtbot.waitUntil(lambda: "4 files, 1 model, 1 projector, 2 unknown" in texts(target))
+    qtbot.waitUntil(lambda: "4 files, 1 model, 1 projector, 1 text, 1 unknown" in texts(target))
 
 
 def test_what_is_no_model_cannot_be_used(
@@ -315,12 +315,15 @@ def test_text_is_for_the_chat(
     qtbot: QtBot, window: QMainWindow, target: DropTarget, tmp_path: Path, seen: Seen
 ) -> None:
     note = put(tmp_path / "notes.md", b"# words")
-    drag = Drag(window, [note])
-    drag.enter()
-    qtbot.waitUntil(lambda: "Attach to the message" in texts(target))
-    drag.drop()
-    qtbot.waitUntil(lambda: seen.pages == [("chat", {"attach": [note]})])
-    assert seen.toasts == []
+    photo = put(tmp_path / "photo.png", b"\x89PNG\r\n")
+    for files, left_out in (([note], []), ([note, photo], ["photo.png was left out."])):
+        seen.pages.clear()
+        drag = Drag(window, files)
+        drag.enter()
+        qtbot.waitUntil(lambda: "Attach to the message" in texts(target))
+        drag.drop()
+        qtbot.waitUntil(lambda: seen.pages == [("chat", {"attach": [note]})])
+        assert [t[: len("photo.png was left out.")] for t in seen.toasts] == left_out
 
 
 @pytest.mark.parametrize("name", ["photo.png", "model.safetensors"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,21 @@ def test_progress_with_cancel(
     qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: controller.state == "idle")
     assert not page.panel.isVisible() and page.panel.card is None and seen.pages == []
+
+
+def test_the_time_that_is_left_is_in_a_fitting_unit(
+    qtbot: QtBot, page: ModelsPage, fake: FakeEngine, controller: EngineController
+) -> None:
+    fake.load_s = 60
+    page.view.chat_wanted.emit(page.view.current_item())
+    qtbot.waitUntil(lambda: "of 4.0 GB" in texts(page.panel))
+    for already, words in ((1, ""), (9, "81 s left"), (300, "45 min left"), (9100, "23 h left")):
+        controller.load_progress.emit(LoadProgress("reading", 100 << 20, 1000 << 20))
+        page.panel._stage_began = time.monotonic() - already
+        page.panel._tick.timeout.emit()
+        assert words in texts(page.panel) and ("left" in texts(page.panel)) == bool(words)
+    controller.cancel_load()
+    qtbot.waitUntil(lambda: controller.loading is None)
 
 
 def test_compiling_is_told_while_it_lasts(
