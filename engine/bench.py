@@ -6,11 +6,13 @@ import random
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 
 import psutil
 
 from engine.config import SamplingParams
+from engine.draft.forced import forcing, without_drafts
 from engine.engine import Engine
 from engine.errors import BadRequest, ContextOverflow
 from engine.follow import follow
@@ -19,6 +21,7 @@ from engine.gguf import read_header
 from engine.passes import Pass, Profile, pass_costs, read_bandwidth, weight_bytes
 from engine.passes import profiles as kernels_of
 from engine.placement import size_text
+from engine.scheduler import MOST_GUESSED
 from engine.types import Finished, Request, Usage
 
 _WARM_UP = 8
@@ -44,7 +47,9 @@ class Series:
 class Wanted:
     """What to measure: prompts of these lengths, `n_decode` tokens written behind each of `contexts`.
 
-    `rows` are the sizes of passes to time, `profile` asks for the time of each kernel.
+    `rows` are the sizes of passes to time, `profile` asks for the time of each kernel. `drafts` lets the
+    drafter of the loaded model guess while it writes; `accept` measures besides what drafts bring of which
+    so many tokens are taken, the target's own included, whatever was guessed.
     """
 
     prompts: tuple[int, ...] = (512,)
@@ -53,11 +58,14 @@ class Wanted:
     repetitions: int = 3
     rows: tuple[int, ...] = ()
     profile: bool = False
+    drafts: bool = False
+    accept: int | None = None
 
     @property
     def longest(self) -> int:
         """Tokens of context that all of it needs."""
         behind = max(self.n_decode, *self.rows, 0) + 1 if self.n_decode or self.rows else 0
+        behind += MOST_GUESSED if self.drafts or self.accept else 0
         return max(*self.prompts, max(self.contexts) + behind) + 1
 
 
@@ -81,6 +89,38 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True)
+class Forced:
+    """Writing behind `context` tokens with passes of `rows` rows, of which `accepted` tokens were taken, both
+    means. A step, drafting included, takes as long as `steps_of_one` steps without drafts.
+    """
+
+    context: int
+    rows: float
+    accepted: float
+    rate: Series
+    step_ms: float
+    draft_ms: float
+    verify_ms: float
+    sample_ms: float
+    steps_of_one: float
+    speedup: float
+
+    def facts(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "rate": self.rate.facts()}
+
+    def text(self) -> str:
+        """For people."""
+        at = "" if self.context == 1 else f" at {self.context}"
+        return (
+            _figure(f"accept {self.accepted:.2f}{at}", self.rate, "tok/s")
+            + f", {self.speedup:.2f} times plain\n{'  a step':<18}{self.step_ms:>12,.3f} ms,"
+            f" {self.steps_of_one:.2f} of one: {self.rows:.1f} rows, draft {self.draft_ms:.3f}, verify"
+            f" {self.verify_ms:.3f}, sample {self.sample_ms:.3f}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What was measured; `read` bytes a second, `weight_bytes` of a token, `peak_memory` of the process."""
 
@@ -91,6 +131,7 @@ class Report:
     read: float | None
     weight_bytes: int
     peak_memory: int
+    forced: tuple[Forced, ...] = ()
 
     def facts(self) -> dict[str, object]:
         """For JSON."""
@@ -114,6 +155,7 @@ class Report:
                 {"context": d.context, "tok_s": d.rate.facts(), "of_read": d.of_read}
                 for d in self.decode
             ],
+            "forced": [f.facts() for f in self.forced],
             "passes": [
                 {"context": p.context, "rows": p.rows, "seconds": p.seconds} for p in self.passes
             ],
@@ -142,6 +184,7 @@ class Report:
             share = f", {d.of_read:.1%} of read bandwidth" if d.of_read else ""
             title = "decode" if d.context == 1 else f"decode at {d.context}"
             lines.append(_figure(title, d.rate, "tok/s") + share)
+        lines += [f.text() for f in self.forced]
         for p in self.prefill:
             lines.append(_figure(f"first of {p.n_prompt}", p.first_token, "s"))
         single = {p.context: p.seconds for p in self.passes if p.rows == 1}
@@ -200,13 +243,26 @@ def measure(
     run(engine, prompts.next(1), _WARM_UP)
     prefill: dict[int, list[Usage]] = {n: [] for n in lengths}
     decode: dict[int, list[Usage]] = {context: [] for context in behind if wanted.n_decode}
-    for number in range(1, wanted.repetitions + 1):
-        for n in lengths:
-            prefill[n].append(run(engine, prompts.next(n), 1))
+
+    def write(context: int) -> Usage:
+        start = behind[context] if context > 1 else prompts.next(1)
+        return run(engine, start, wanted.n_decode + 1)
+
+    with nullcontext() if wanted.drafts else without_drafts(engine):
+        for number in range(1, wanted.repetitions + 1):
+            for n in lengths:
+                prefill[n].append(run(engine, prompts.next(n), 1))
+            for context in decode:
+                decode[context].append(write(context))
+            told(f"round {number} of {wanted.repetitions}")
+    forced = []
+    if wanted.accept:
         for context in decode:
-            start = behind[context] if context > 1 else prompts.next(1)
-            decode[context].append(run(engine, start, wanted.n_decode + 1))
-        told(f"round {number} of {wanted.repetitions}")
+            told(f"{wanted.accept} tokens accepted at {context}")
+            plain = statistics.median(u.decode_s / wanted.n_decode for u in decode[context])
+            with forcing(engine, wanted.accept):
+                usages = [write(context) for _ in range(wanted.repetitions)]
+            forced.append(_forced(engine, context, usages, plain))
     header = read_header(status.model.path)
     on_card = engine.use(lambda model: model.plan.device != "cpu")
     weights = weight_bytes(header, on_card)
@@ -246,6 +302,32 @@ def measure(
         read,
         weights,
         peak_memory(),
+        tuple(forced),
+    )
+
+
+def _forced(engine: Engine, context: int, usages: list[Usage], plain_s: float) -> Forced:
+    """What drafts brought, compared with passes of `plain_s` seconds without any."""
+    now = engine.metrics().speculation
+    if now is None or not sum(usage.drafted_tokens for usage in usages):
+        raise BadRequest(
+            "Nothing was drafted, so nothing could be accepted. Give a draft's file with --draft."
+        )
+    written = sum(usage.completion_tokens - 1 for usage in usages)
+    # Each pass writes what was accepted and one token more.
+    passes = written - sum(usage.accepted_tokens for usage in usages)
+    step_s = sum(usage.decode_s for usage in usages) / passes
+    return Forced(
+        context=context,
+        rows=1 + sum(usage.drafted_tokens for usage in usages) / passes,
+        accepted=written / passes,
+        rate=Series(tuple(usage.decode_rate or 0.0 for usage in usages)),
+        step_ms=step_s * 1e3,
+        draft_ms=now.draft_ms,
+        verify_ms=now.verify_ms,
+        sample_ms=now.sample_ms,
+        steps_of_one=step_s / plain_s,
+        speedup=plain_s * written / passes / step_s,
     )
 
 

@@ -346,7 +346,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
 
     command = add(
         "bench",
-        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify|--accept N|--profile|--api] [--json] [options]",
+        "MODEL|--demo [-p 512] [-n 128] [-d 0] [-r 3] [--verify] [--accept N] [--profile] [--api] [--json]"
+        " [options]",
         "Measure speed and memory.",
         "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
         " device, device_name, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s,"

@@ -31,7 +31,7 @@ from engine.errors import BadRequest, EngineError, KernelError
 from engine.generating import request_of, wishes, write_answer
 from engine.gguf import read_header
 from engine.loading import LoadedModel, load_model
-from engine.passes import ROWS
+from engine.passes import VERIFIED
 from engine.placement import size_text
 from engine.tokenizer import Tokenizer
 from engine.types import (
@@ -178,10 +178,14 @@ def bench(args: argparse.Namespace, console: Console) -> None:
         n_decode=_at_least("-n", args.n, 0),
         contexts=tuple(max(1, n) for n in _numbers("-d", args.d, 0)),
         repetitions=_at_least("-r", args.r, 1),
-        rows=ROWS if args.verify else (),
+        rows=VERIFIED if args.verify else (),
         profile=args.profile,
+        drafts=args.spec is not None and args.accept is None,
+        accept=None if args.accept is None else _at_least("--accept", args.accept, 1),
     )
-    config = {"max_concurrency": 1, "max_ctx": _whole_pages(wanted.longest), "spec": Spec.OFF}
+    # To verify guesses a model must be loaded for it.
+    spec = Spec.CHAIN if args.verify or args.accept else Spec.OFF
+    config = {"max_concurrency": 1, "max_ctx": _whole_pages(wanted.longest), "spec": spec}
     with serving(args, console, config) as (engine, info):
         report = speed.measure(engine, wanted, console.progress)
         memory = {part.title: part.bytes for part in engine.metrics().memory}

@@ -7,14 +7,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.errors import BadRequest, ContextOverflow
 from engine.gguf import HeaderSummary
-from engine.ops.base import StepInput
+from engine.ops.base import Chooses, Ops, StepInput
 from engine.ops.cuda_device import bytes_on_card
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from engine.ops.cuda_probe import KernelTime
 
 ROWS = (1, 2, 4, 8, 16, 32)
+VERIFIED = (1, 2, 4, 8, 16, 22, 32)
+"""Sizes of passes that tell what it costs to verify guesses, the token before them included."""
+
+_SPINE = 16  # rows from which on guesses branch
 _WARM_UP = 3
 _LEAST, _LONGEST_S = 5, 0.5
 
@@ -51,23 +55,27 @@ def pass_costs(
     repeats: int = 30,
     on_pass: Callable[[int], None] | None = None,
 ) -> list[Pass]:
-    """Time passes that want the scores of all their rows, as a check of drafted tokens does.
+    """Time passes that find the likeliest token of all their rows, as a check of drafted tokens does.
 
+    Where the model is loaded for speculation their rows are tried, and those of the larger ones a tree.
     Nothing may run meanwhile; call it through `Engine.use`. Raises `ContextOverflow`.
     """
     found = []
-    with _pages(model, context + max(rows)) as table:
-        _fill(model, table, context)
+    start = max(1, context)  # there are no guesses before the first token
+    with _pages(model, start + max(rows)) as table:
+        _fill(model, table, start)
         for m in rows:
             if on_pass:
                 on_pass(m)
-            step = _step(model, table, context, m)
+            step = _step(model, table, start, m)
+            if 1 < m <= model.runner.limits.tried:
+                step = tried(step)
             for _ in range(_WARM_UP):
-                model.ops.run(step)
+                _run(model.ops, step)
             times: list[float] = []
             while len(times) < _LEAST or (len(times) < repeats and sum(times) < _LONGEST_S):
                 began = time.perf_counter()
-                model.ops.run(step)
+                _run(model.ops, step)
                 times.append(time.perf_counter() - began)
             found.append(Pass(context, m, statistics.median(times)))
     return found
@@ -154,3 +162,25 @@ def _step(
         tokens.astype(np.int32), start + index, np.zeros_like(index), table,
         index[rows - (rows if wanted is None else wanted) :], np.zeros(1, np.int32),
     )  # fmt: skip
+
+
+def tried(step: StepInput) -> StepInput:
+    """The rows of a step as guesses: one path, and what is beyond `_SPINE` branches from its beginning."""
+    rows = np.arange(len(step.tokens), dtype=np.int32)
+    parents = np.where(rows < _SPINE, rows, rows - _SPINE + 1) - 1
+    positions = step.positions[0] + np.where(rows < _SPINE, rows, parents + 1)
+    return replace(
+        step,
+        positions=positions.astype(np.int32),
+        parents=parents.astype(np.int32) if len(rows) > _SPINE else step.parents,
+        tried=np.ones(1, np.int32),
+    )
+
+
+def _run(ops: Ops, step: StepInput) -> None:
+    """A step whose tokens are wanted and, where the device finds them, no logits."""
+    if isinstance(ops, Chooses):
+        ops.run(replace(step, likeliest=True))
+        ops.likeliest()
+    else:
+        ops.run(step)

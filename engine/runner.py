@@ -58,7 +58,7 @@ class Runner:
                 n = len(span.tokens) if span.draft else 1
                 request_id = span.sequence.request_id
                 try:
-                    found, path = choose(span, logits[row : row + n], samplers[request_id])
+                    found, path = self.choose(span, logits[row : row + n], samplers[request_id])
                 except BadLogits:
                     errors[request_id] = self._numeric_error(step_input)
                 except EngineError as error:
@@ -68,6 +68,12 @@ class Runner:
             paths.append(path)
         done = time.perf_counter()
         return StepResult(tuple(tokens), tuple(paths), errors, done - began, done - computed)
+
+    def choose(
+        self, span: Span, logits: NDArray[np.float32] | LazyLogits, sampler: Sampler
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """As `choose` of this module."""
+        return choose(span, logits, sampler)
 
     def logits(self, ids: Seq[int]) -> Iterator[NDArray[np.float32]]:
         """The logits of every position of one text, in pieces (n, n_vocab); uses pages 0, 1, ...

@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine import bench, cli, selftest
 from engine.bench import Series, Wanted, measure
-from engine.config import EngineConfig, SamplingParams
+from engine.config import EngineConfig, SamplingParams, Spec
+from engine.draft.forced import forced
 from engine.engine import Engine
 from engine.errors import BadRequest, ContextOverflow
 from engine.gguf import read_header
+from engine.ops.base import StepInput
 from engine.ops.cuda_probe import KernelTime
-from engine.passes import Pass, Profile, pass_costs, profiles, weight_bytes
-from engine.types import Request
+from engine.passes import Pass, Profile, pass_costs, profiles, tried, weight_bytes
+from engine.runner import Runner
+from engine.types import Draft, Request
+from tests.engine.draft.drafts import draft_path, target_path
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, expected, model_path
 
@@ -140,3 +147,47 @@ def test_a_self_test_tells_its_outcome(
     assert capsys.readouterr().out == "All well.\n" and given == ["cuda:1"]
     assert cli.main(["selftest", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"passed": True}
+
+
+def test_drafts_bring_what_they_are_made_to(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.start()
+    draft = draft_path("dflash_qwen3", "full", "hf", tmp_path)
+    config = replace(CONFIG, spec=Spec.CHAIN, draft=str(draft))
+    engine.load(target_path("dflash_qwen3"), config)
+    try:
+        report = measure(engine, Wanted((8,), 40, (1,), 2, (1, 16, 32), accept=5))
+        (found,) = report.forced
+        assert found.accepted == 5.0 and 7 < found.rows <= 8  # the last draft has less room
+        assert found.speedup == pytest.approx(found.accepted / found.steps_of_one)
+        assert found.draft_ms > 0 and found.verify_ms > 0 and min(found.rate.values) > 0
+        assert "accept 5.00" in report.text() and json.dumps(report.facts())
+        after = engine.use(lambda model: (type(model.runner), model.speculation is not None))
+        assert after == (Runner, True)
+    finally:
+        engine.close()
+
+
+def test_a_tree_is_accepted_along_its_first_path() -> None:
+    draft = Draft((10, 11, 20, 12), (-1, 0, -1, 1))
+    assert forced(draft, 99, 1) == ((99,), (0,))
+    assert forced(draft, 99, 3) == ((10, 11, 99), (0, 1, 2))
+    assert forced(draft, 99, 9) == ((10, 11, 12, 99), (0, 1, 2, 4))
+
+
+def test_guesses_of_a_pass_stand_where_a_tree_has_them() -> None:
+    pages = np.zeros((1, 1), np.int32)
+    index = np.arange(22, dtype=np.int32)
+    step = tried(StepInput(index, 40 + index, np.zeros(22, np.int32), pages, index))
+    assert step.tried.tolist() == [1]
+    depth = {-1: 39}
+    for row, (parent, position) in enumerate(zip(step.parents, step.positions, strict=True)):
+        assert parent < row
+        depth[row] = depth[int(parent)] + 1
+        assert position == depth[row]
+    assert max(step.positions) == 55 and len(set(zip(step.parents, index, strict=True))) == 22
+
+
+def test_the_command_refuses_to_accept_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", str(model_path("llama")), "--accept", "0"]) == 2
+    assert "--accept: found 0" in capsys.readouterr().err
