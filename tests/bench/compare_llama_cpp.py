@@ -1,6 +1,7 @@
 """Our speed on a graphics card beside llama.cpp's, in one run on one machine and the same file.
 
     python -m tests.bench.compare_llama_cpp MODEL.gguf --peer PATH/llama-bench [-p 512,2048] [-d 0,4096]
+        [--draft DRAFT.gguf --accept 5]
 
 Ours comes from `engine.bench`, as in `lucebox bench`. The peer runs with flash attention and all layers on
 the card; its pass of M tokens is a prompt of M behind the same context. Without --peer only ours is measured.
@@ -18,20 +19,23 @@ from pathlib import Path
 from typing import Any
 
 from engine import bench
-from engine.config import EngineConfig
+from engine.config import EngineConfig, Spec
 from engine.engine import Engine
-from engine.passes import ROWS
+from engine.passes import VERIFIED
 
 
-def ours(path: Path, device: str, wanted: bench.Wanted, chunk: int) -> dict[str, Any]:
+def ours(
+    path: Path, device: str, wanted: bench.Wanted, chunk: int, draft: str | None = None
+) -> dict[str, Any]:
     """The report of `engine.bench` as facts."""
     engine = Engine()
     engine.start()
     try:
         pages = -(-wanted.longest // 64) * 64
         config = EngineConfig(
-            device=device, max_ctx=max(64, pages), max_concurrency=1, prefill_chunk=chunk
-        )
+            device=device, max_ctx=max(64, pages), max_concurrency=1, prefill_chunk=chunk,
+            spec=Spec.CHAIN, draft=draft,
+        )  # fmt: skip
         engine.load(path, config)
         return bench.measure(engine, wanted).facts()
     finally:
@@ -58,7 +62,7 @@ def peer(
     ubatch = str(max(512, min(2048, max(prompts, default=0))))
     if prompts:
         run("-p", ",".join(map(str, prompts)), "-n", "0", "-ub", ubatch)
-    passes = ",".join(map(str, ROWS))
+    passes = ",".join(map(str, VERIFIED))
     run("-p", passes, "-n", str(n), "-d", ",".join(map(str, depths)))
     return found
 
@@ -81,6 +85,13 @@ def table(
         theirs = other.get((row["rows"], 0, row["context"]))
         name = f"pass of {row['rows']} at {row['context']}"
         lines.append(_line(name, row["seconds"] * 1e3, theirs * 1e3 if theirs else None, False))
+    for row in facts["forced"]:
+        depth = row["context"] if row["context"] > 1 else 0
+        one = next(r["seconds"] for r in facts["passes"] if (r["rows"], r["context"]) == (1, depth))
+        alone = other.get((0, n, depth))
+        name = f"accept {row['accepted']:.2f} at {depth}"
+        lines.append(_line(name, row["rate"]["median"], n / alone if alone else None, True))
+        lines.append(_line("  a step, in passes of one", row["step_ms"] / 1e3 / one, None, False))
     return lines
 
 
@@ -106,11 +117,13 @@ def main() -> int:
     parser.add_argument("-n", type=int, default=128)
     parser.add_argument("-d", type=numbers, default=(0,))
     parser.add_argument("-r", type=int, default=3)
+    parser.add_argument("--draft", help="a draft's file")
+    parser.add_argument("--accept", type=int, help="tokens a pass that are taken of each draft")
     parser.add_argument("--prefill-chunk", type=int, default=2048)
     args = parser.parse_args()
     contexts = tuple(max(1, d) for d in args.d)
-    wanted = bench.Wanted(args.p, args.n, contexts, args.r, ROWS)
-    facts = ours(args.model, args.device, wanted, args.prefill_chunk)
+    wanted = bench.Wanted(args.p, args.n, contexts, args.r, VERIFIED, accept=args.accept)
+    facts = ours(args.model, args.device, wanted, args.prefill_chunk, args.draft)
     other = peer(args.peer, args.model, args.p, args.n, args.d, args.r) if args.peer else {}
     lines = table(facts, other, args.n)
     for line in lines:
