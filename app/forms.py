@@ -64,6 +64,12 @@ class _Quiet:
 class Choice(_Quiet, QComboBox):
     """A list of values with words."""
 
+    def setAccessibleName(self, name: str) -> None:
+        super().setAccessibleName(name)
+        # On Linux the name that is told is the value; what it is of comes from a label or from here.
+        if not self.accessibleDescription():
+            self.setAccessibleDescription(name)
+
 
 class Whole(_Quiet, QSpinBox):
     """A whole number; its lowest step, where None is allowed, reads "Automatic"."""

@@ -245,7 +245,10 @@ class MainWindow(QMainWindow):
     def _fit(self) -> None:
         """Larger text needs a larger window; a screen that is smaller still cuts it."""
         if (content := self.centralWidget()) is not None:
-            need = LEAST.expandedTo(content.minimumSizeHint())
+            need = content.minimumSizeHint()
+            if self.pane.isVisible() and not self.pane.folded:  # A narrow window folds it.
+                need -= QSize(self.pane.minimumWidth() - self.pane.strip, 0)
+            need = need.expandedTo(LEAST)
             self.setMinimumSize(need.boundedTo(self.screen().availableSize()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import shiboken6
-from PySide6.QtCore import QPoint, QTimer, Slot
+from PySide6.QtCore import QPoint, QSize, QTimer, Slot
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -225,6 +225,12 @@ class ChatPage(Page):
         if self._whole:
             self.header.chats.setVisible(narrow)
             self.header.marks_word.setVisible(not narrow)
+
+    def minimumSizeHint(self) -> QSize:
+        size = super().minimumSizeHint()
+        # The list hides itself in a narrow window.
+        listed = self._whole and not self.list.isHidden()
+        return size - QSize(self.list.width(), 0) if listed else size
 
     @Slot()
     def _fit(self) -> None:

@@ -40,7 +40,9 @@ class DrafterChoice(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme().space(1))
-        column.addWidget(label(self.tr("Drafts"), "muted"))
+        title = label(self.tr("Drafts"), "muted")
+        title.setBuddy(self.choice)
+        column.addWidget(title)
         column.addWidget(self.choice)
         column.addWidget(label(note, "small", wrap=True))
         add = self.choice.addItem

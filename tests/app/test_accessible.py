@@ -17,7 +17,9 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QHeaderView,
+    QLabel,
     QLineEdit,
+    QScrollArea,
     QScrollBar,
     QWidget,
 )
@@ -26,7 +28,8 @@ from pytestqt.qtbot import QtBot
 from app.i18n import Language
 from app.models.library import Library
 from app.page import Services
-from app.window import PAGES, MainWindow
+from app.theme import theme
+from app.window import LEAST, PAGES, MainWindow
 
 INTERACTIVE = (
     QAbstractButton,
@@ -82,8 +85,14 @@ def test_everything_has_a_name(qtbot: QtBot, real: MainWindow, page: str) -> Non
     QApplication.processEvents()
     found = reachable(real)
     assert len(found) > 5
+    areas = [a for a in real.findChildren(QScrollArea) if a.isVisible() and a.focusPolicy()]
+    named = {w.buddy() for w in real.findChildren(QLabel)}
     nameless = [
-        f"{type(w).__name__} in {type(w.parentWidget()).__name__}" for w in found if not name_of(w)
+        f"{type(w).__name__} in {type(w.parentWidget()).__name__}"
+        for w in (*found, *areas)
+        # The name of a list is its value on Linux.
+        if not name_of(w)
+        or (isinstance(w, QComboBox) and w not in named and not w.accessibleDescription())
     ]
     assert nameless == []
 
@@ -105,6 +114,21 @@ def test_the_tab_key_goes_round(qtbot: QtBot, real: MainWindow, page: str) -> No
     assert real.focusWidget() is start, "it comes back to where it began"
     assert any(real.stack.isAncestorOf(w) for w in seen)
     assert all(w.isVisible() and w.isEnabled() for w in seen)
+
+
+def test_the_window_can_be_made_small_again_after_large_text(
+    qtbot: QtBot, real: MainWindow
+) -> None:
+    """What folds itself in a narrow window does not keep it wide."""
+    for size, width in ((150, 900), (100, LEAST.width())):
+        theme().apply(text_size=size)
+        for spec in PAGES:
+            real.navigate(spec.name)
+            QApplication.processEvents()
+        real._fit()
+        real.resize(LEAST)
+        assert real.width() <= width
+        real.resize(1400, 800)
 
 
 def test_chat_has_the_cursor_in_the_message_box(real: MainWindow) -> None:
