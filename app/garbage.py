@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Slot
+from PySide6.QtGui import QGuiApplication
 
-CHECK_MS = 250
+CHECK_MS = 50
+# A collection takes as long as there are objects in it: many small ones stay below a frame's time.
+YOUNG, MIDDLE, OLD, OLD_AT_WORK = 2000, 4, 10, 200
 
 
 class Collector(QObject):
@@ -19,21 +22,23 @@ class Collector(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._thresholds = gc.get_threshold()
         gc.disable()
         self._timer = QTimer(self, interval=CHECK_MS)
         self._timer.timeout.connect(self.check)
 
     @Slot()
     def check(self) -> None:
-        """Collect the oldest generation that is due, and with it the younger ones."""
-        due = -1
-        for count, most in zip(gc.get_count(), self._thresholds, strict=True):
-            if not most or count <= most:
-                break
-            due += 1
-        if due >= 0:
-            gc.collect(due)
+        """Collect what is due; all that has lived long only while the user is elsewhere, or at last."""
+        young, middle, old = gc.get_count()
+        if young <= YOUNG:
+            return
+        away = QGuiApplication.applicationState() != Qt.ApplicationState.ApplicationActive
+        if middle <= MIDDLE:
+            gc.collect(0)
+        elif old <= (OLD if away else OLD_AT_WORK):
+            gc.collect(1)
+        else:
+            gc.collect()
 
     def keep(self) -> None:
         """Leave what exists now out of later collections: imported modules stay to the end."""

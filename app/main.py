@@ -48,7 +48,10 @@ HEAVY = (
     "app.settings_page",
     "app.server.page",
     "app.devices.page",
+    "app.tune.page",
     "app.palette",
+    "app.handover",
+    "engine.demo",
 )
 
 
@@ -185,13 +188,25 @@ class Application(QObject):
         yield
         self.window.status.set_device(self._device)
         self.controller.start()
+        self._begin_services()
+        yield
         DropTarget(self.window, self.window.content, self.services)
         yield
         self.instance.listen()
+        yield
         self._open_first()
         yield
         self._report_start()
         self.begun = True
+
+    def _begin_services(self) -> None:
+        """What works also while its page is not looked at."""
+        from app.server.disk import DiskCache
+        from app.server.run import LocalServer
+
+        DiskCache.of(self.services)
+        if self.settings.value.serve_at_start:
+            LocalServer.of(self.services).set_on(True)
 
     def _open_first(self) -> None:
         from engine import demo

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from app import garbage
 from app.garbage import Collector
 
 
@@ -60,4 +62,24 @@ def test_the_work_is_given_back(qtbot: QtBot) -> None:
     made.keep()
     made.end()
     assert gc.isenabled() and gc.get_freeze_count() == 0
+    gc.disable()
+
+
+def test_what_lived_long_is_left_while_the_user_works(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, asked = Collector(), []
+    count = [0, 0, 0]
+    monkeypatch.setattr(garbage.gc, "get_count", lambda: tuple(count))
+    monkeypatch.setattr(garbage.gc, "collect", lambda generation=2: asked.append(generation))
+    active = Qt.ApplicationState.ApplicationActive
+    monkeypatch.setattr(garbage.QGuiApplication, "applicationState", lambda: active)
+    for count[:] in ([100, 9, 99], [3000, 1, 99], [3000, 9, 99], [3000, 9, 999]):
+        made.check()
+    assert asked == [0, 1, 2]
+    active = Qt.ApplicationState.ApplicationInactive
+    count[:] = 3000, 9, 99
+    made.check()
+    assert asked == [0, 1, 2, 2]
+    made.end()
     gc.disable()
