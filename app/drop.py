@@ -18,6 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMainWindow, QWidget
 
+from app.i18n import told
 from app.models.library import Library
 from app.models.opener import opener_of
 from app.models.overlay import DropOverlay, texts_of
@@ -163,7 +164,7 @@ class DropTarget(QObject):
             return
         path, why = ignored[0]
         more = len(ignored) - 1
-        text = self.tr("{name} was left out. {why}").format(name=path.name, why=why)
+        text = self.tr("{name} was left out. {why}").format(name=path.name, why=told(why))
         also = self.tr("%n more file(s) were left out too.", None, more) if more else ""
         self._services.toast(f"{text} {also}".strip())
 
@@ -191,7 +192,7 @@ class DropTarget(QObject):
         elif not models:
             # A picture is no fault of the user: a note is enough.
             text = self.tr("{name} is not opened. {why}")
-            self._services.toast(text.format(name=ignored[0][0].name, why=ignored[0][1]))
+            self._services.toast(text.format(name=ignored[0][0].name, why=told(ignored[0][1])))
         else:
             self._show_broken(models)
 
@@ -201,7 +202,7 @@ class DropTarget(QObject):
             title = self.tr("%n file(s) cannot be used", None, len(models))
         lines = [f"{p.name}: {why}" if not why.startswith(p.name) else why for p, why in models]
         self._services.navigate("models")
-        self._opener.report(title, "\n".join(lines[:_MOST_REASONS]), "\n".join(lines))
+        self._opener.report(title, "\n".join(map(told, lines[:_MOST_REASONS])), "\n".join(lines))
 
 
 def local_paths(mime: QMimeData) -> tuple[Path, ...]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n import told
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -37,7 +39,7 @@ def report_of(error: BaseException, title: str) -> ErrorReport:
     from engine.errors import EngineError
 
     if isinstance(error, EngineError):
-        why = str(error)
+        why = told(str(error))
     else:
         why = QCoreApplication.translate(
             "ErrorReport", "An error in the application: {error}. The log has the details."

@@ -282,10 +282,10 @@ def _get(meta: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
 
 def _in_bounds(value: _T, key: str, low: float | None, high: float | None, where: str) -> _T:
     if (low is not None and not value >= low) or (high is not None and not value <= high):  # type: ignore[operator]
-        bounds = (
-            f"{'' if low is None else f'from {low:,} '}{'' if high is None else f'up to {high:,}'}"
-        )
-        raise UnsupportedModel(f"{where}: {key} is {value}, expected {bounds.strip()}.")
+        bounds = f"up to {high:,}" if low is None else f"from {low:,}"
+        if low is not None and high is not None:
+            bounds = f"from {low:,} to {high:,}"
+        raise UnsupportedModel(f"{where}: {key} is {value}, expected {bounds}.")
     return value
 
 

@@ -12,6 +12,7 @@ from app.chat.drafted import drafted_of
 from app.chat.laid import Laid
 from app.chat.style import Style
 from app.chat.tree import Message, Role, State
+from app.i18n import told
 from engine.reasoning import split_thinking
 
 CARD_X, CARD_Y = 16, 11
@@ -98,7 +99,7 @@ class Entry:
         if self.message.error:
             if self.error is None:
                 self.error = self._laid(self._styles.answer, self._width - 2 * CARD_X - 24, True)
-            self.error.set_text(self.message.error)
+            self.error.set_text(told(self.message.error))
         else:
             self.error = None
 

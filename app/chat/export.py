@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.chat.tree import Chat, Role
+from app.i18n import told
 
 FORMAT = 1
 
@@ -27,7 +28,7 @@ def to_markdown(chat: Chat, you: str = "You", answer: str = "Answer") -> str:
         who = you if message.role is Role.USER else message.model or answer
         parts.append(f"## {who}\n\n{message.text.strip()}")
         if message.error:
-            parts.append(f"*{message.error}*")
+            parts.append(f"*{told(message.error)}*")
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,6 +15,7 @@ from app.chat.export import file_name, to_json, to_markdown, write_archive
 from app.chat.later import Later
 from app.chat.session import ChatSession
 from app.chat.tree import Chat
+from app.i18n import told
 from app.page import Services
 
 translate = QCoreApplication.translate
@@ -122,7 +123,7 @@ class _Stopped(Exception):
 
 
 def _not_saved(path: Path, error: OSError) -> str:
-    why = error.strerror or str(error)
+    why = told(error.strerror or str(error))
     return translate("chat", "{name} was not saved: {why}.").format(name=path.name, why=why)
 
 

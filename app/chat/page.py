@@ -38,6 +38,7 @@ from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
+from app.i18n import told
 from app.inspector import Inspector
 from app.models.loading import LoadPanel
 from app.models.opener import opener_of
@@ -327,7 +328,7 @@ class ChatPage(Page):
     def _announce(self, message: Message) -> None:
         """Let a screen reader say that an answer is there, and how it begins."""
         if message.state is not State.WRITING and QAccessible.isActive():
-            text = message.error or split_thinking(message.text).answer[:SPOKEN_LENGTH]
+            text = told(message.error) or split_thinking(message.text).answer[:SPOKEN_LENGTH]
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.view, text))
 
     @Slot()

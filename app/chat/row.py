@@ -16,6 +16,7 @@ from app.chat.entry import CARD_X, Entry, Layout
 from app.chat.laid import Laid, Place
 from app.chat.thinking import summary
 from app.chat.tree import State
+from app.i18n import told
 from app.theme import theme
 from app.widgets import IconButton, button, label
 
@@ -182,7 +183,7 @@ class MessageRow(QWidget):
             who = entry.message.model or self.tr("Answer")
             name = f"{who}: {text}"
         if entry.message.error:
-            name += " " + self.tr("Error: {text}").format(text=entry.message.error)
+            name += " " + self.tr("Error: {text}").format(text=told(entry.message.error))
         if not entry.writing or not self.accessibleName():
             self.setAccessibleName(name)
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import QCoreApplication, QLocale
 
 from app.chat.attach import Refusal, Refused
 from app.chat.database import Problem, ProblemKind
+from app.i18n import told
 
 
 def number(value: int) -> str:
@@ -48,7 +49,7 @@ def problem_text(problem: Problem) -> str:
         "saving is tried again every few seconds.",
     )
     text = texts.get(problem.kind, other)
-    return text.format(path=problem.path, detail=problem.detail, kept=problem.kept)
+    return text.format(path=problem.path, detail=told(problem.detail), kept=problem.kept)
 
 
 def refusal_text(name: str, refused: Refused, most: int) -> str:
@@ -66,4 +67,4 @@ def refusal_text(name: str, refused: Refused, most: int) -> str:
         Refusal.EMPTY: translate("chat", "{name} is empty."),
         Refusal.UNREADABLE: translate("chat", "{name} cannot be read: {detail}."),
     }
-    return texts[refused.why].format(name=name, detail=refused.detail)
+    return texts[refused.why].format(name=name, detail=told(refused.detail))

@@ -11,6 +11,7 @@ from PySide6.QtCore import QSignalBlocker, Slot
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.forms import Choice
+from app.i18n import told
 from app.models.words import memory_parts
 from app.page import Services
 from app.theme import theme
@@ -104,7 +105,7 @@ class Chooser(QWidget):
         def show(found: Estimate | None) -> None:
             if asked == self._asked and found is not None:
                 self._bar.set_parts(memory_parts(found.parts), found.device.memory_total)
-                self._words.setText(f"{found.device.name}: {found.explanation}")
+                self._words.setText(f"{found.device.name}: {told(found.explanation)}")
 
         library.jobs.run(self, lambda cancel: estimate(item.entry, devices), show)
 

@@ -11,6 +11,7 @@ from app.devices.chooser import Chooser
 from app.devices.look import Looker, Moment, owners
 from app.devices.trial import Trial
 from app.forms import Choice
+from app.i18n import told
 from app.models.hardware import short_name
 from app.page import Page, Services
 from app.theme import theme
@@ -115,8 +116,8 @@ class DevicesPage(Page):
             self._cards[card.id].show_device(short_name(card.name), about, now, parts)
         self._card.setVisible(self._card.count() > 1)
         self._test.setEnabled(bool(moment.cards) and not moment.problem and not self.trial.running)
-        self._test.setToolTip(moment.problem)
-        self._problem.setText(moment.problem)
+        self._test.setToolTip(told(moment.problem))
+        self._problem.setText(told(moment.problem))
         self._problem.setVisible(bool(moment.problem))
         device = moment.processor
         cores = self.tr("{name}, {n} cores").format(name=short_name(device.name), n=device.cores)
@@ -147,7 +148,7 @@ class DevicesPage(Page):
 
     def _on_failed(self, error: Exception) -> None:
         self._looking = False
-        self._problem.setText(str(error))
+        self._problem.setText(told(str(error)))
         self._problem.show()
 
     def _on_test(self) -> None:

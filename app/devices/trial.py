@@ -9,6 +9,7 @@ from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.models.jobs import Jobs
 from app.theme import theme
 from app.widgets import Note, ProgressLine, button, label
@@ -98,7 +99,7 @@ class Trial(QWidget):
 
     def _on_failed(self, error: Exception) -> None:
         known = isinstance(error, EngineError)
-        text = str(error) if known else f"{type(error).__name__}: {error}"
+        text = told(str(error)) if known else f"{type(error).__name__}: {error}"
         self._end(self._bad, self.tr("The self-test could not run to its end."), text)
 
     def _end(self, note: Note, verdict: str, text: str) -> None:

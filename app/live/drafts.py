@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.live.bars import STEPS, LengthBars, PositionBars, TimeBar
 from app.models.words import NONE_YET
 from app.theme import restyle, theme
@@ -120,7 +121,7 @@ class DraftPanel(QWidget):
         _say(self._speedup, text)
         said = [drafter_text(now.drafter)]
         if now.problem:
-            said.append(now.problem)
+            said.append(told(now.problem))
         elif now.state == "paused":
             said.append(
                 self.tr("Drafts cost more than they brought here; they are tried again later.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
+from app.i18n import told
 from app.models.library import Library
 from app.page import Services
 from app.theme import theme
@@ -49,4 +50,4 @@ class BinButton(QPushButton):
         self._menu.addAction(text, partial(self._library.empty_bin, binned))
 
     def _failed(self, error: Exception) -> None:
-        self._services.toast(str(error))
+        self._services.toast(told(str(error)))

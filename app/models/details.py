@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.models.drafter import DrafterChoice, Offer
 from app.models.library import Group, Item, Library
 from app.models.words import (
@@ -107,7 +108,7 @@ class Details(QWidget):
         entry = item.entry
         if item.group is Group.PROBLEM:
             self._section(
-                Note("bad", entry.problem or self.tr("This file cannot be used.")),
+                Note("bad", told(entry.problem) or self.tr("This file cannot be used.")),
                 self._line(self.tr("Kind"), kind_text(entry)),
                 self._line(self.tr("File"), entry.path.name),
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from app.i18n import told
 from app.models.measuring import Measuring
 from app.models.task import OnProgress, Task, Work
 from app.models.words import translate
@@ -64,7 +65,7 @@ class Opener(QObject):
         item = self._library.item(path)
         if item is not None and item.entry.problem:
             title = translate("models", "{name} cannot be used").format(name=item.title)
-            self.report(title, item.entry.problem)
+            self.report(title, told(item.entry.problem), item.entry.problem)
             return
         if item is None or item.entry.footprint is None:
             self.load(path)

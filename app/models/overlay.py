@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeDatabase, QPoint, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.models.hardware import free_at
 from app.models.library import Library
 from app.models.words import memory_parts, summary, translate, verdict_style, verdict_text
@@ -176,7 +177,7 @@ class DropOverlay(QWidget):
             self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
             return
         why = dropped.ignored[0][1] if dropped.ignored else self.tr("There is nothing in it.")
-        self._what.setText(why)
+        self._what.setText(told(why))
         reason = self.tr("Not possible: there is no model in it that can be used")
         self._use.say(self.tr("Use it where it is"), reason, possible=False)
         self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
@@ -184,7 +185,7 @@ class DropOverlay(QWidget):
     def _say_zones(self, entries: Sequence[Entry]) -> None:
         folder = entries[0].path.parent.name
         if len(entries) == 1 and entries[0].problem:
-            self._use.say(self.tr("Show what is wrong with it"), entries[0].problem)
+            self._use.say(self.tr("Show what is wrong with it"), told(entries[0].problem))
             reason = self.tr("Not possible: it cannot be used")
             self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
             return

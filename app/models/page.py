@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n import told
 from app.models.bin import BinButton
 from app.models.chips import Chips
 from app.models.details import Details
@@ -260,7 +261,7 @@ class ModelsPage(Page):
         library, services, name = self._library, self.services, item.title
 
         def failed(error: Exception) -> None:
-            services.toast(str(error))
+            services.toast(told(str(error)))
 
         def done(binned: Binned) -> None:
             text = self.tr("{name} is in the bin").format(name=name)

@@ -16,6 +16,7 @@ from PySide6.QtCore import (
     Slot,
 )
 
+from app.i18n import told
 from app.models.library import Group, Item, Library
 from app.models.words import column_text, sort_key
 
@@ -157,7 +158,7 @@ class ModelsTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _ALIGNMENT[column]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.entry.problem or str(row.entry.path)
+            return told(row.entry.problem) or str(row.entry.path)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{self._title(column)}: {column_text(row, column.name)}"
         return None

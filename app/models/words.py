@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n import told
 from app.widgets import gigabytes
 from engine.types import MemoryPart
 
@@ -129,7 +130,7 @@ def column_text(item: Item, column: str) -> str:
         case "SIZE":
             return gigabytes(entry.size)
         case "ARCHITECTURE":
-            return entry.problem or build_text(entry)
+            return told(entry.problem) or build_text(entry)
         case "CONTEXT":
             return f"{entry.context:,}" if entry.context and entry.kind == "chat" else ""
         case "FITS":

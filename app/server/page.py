@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms import Choice, Whole
+from app.i18n import told
 from app.page import Page, Services
 from app.server.cache import CachePane
 from app.server.clients import Clients
@@ -212,7 +213,7 @@ class ServerPage(Page):
         for part in (self._key, self._see, self._copy_key, self._renew):
             part.setEnabled(needed and bool(server.key))
         loaded = self.services.controller.model is not None
-        self._problem.set_text(server.problem)
+        self._problem.set_text(told(server.problem))
         self._problem.setVisible(bool(server.problem))
         self._free.setVisible(server.port_taken)
         lacking = not loaded and not server.problem

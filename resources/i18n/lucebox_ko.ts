@@ -921,6 +921,1709 @@
     </message>
 </context>
 <context>
+    <name>Engine</name>
+    <message>
+        <source>, recurrent states {0} ({1} slots)</source>
+        <translation>, 순환 상태 {0}(슬롯 {1}개)</translation>
+    </message>
+    <message>
+        <source>A context of {0} tokens would not fit.</source>
+        <translation>토큰 {0}개의 컨텍스트는 들어가지 않습니다.</translation>
+    </message>
+    <message>
+        <source>A damaged file is not copied. {0}</source>
+        <translation>손상된 파일은 복사하지 않습니다. {0}</translation>
+    </message>
+    <message>
+        <source>A request needs one of messages, text and ids; found {0} of them.</source>
+        <translation>요청에는 messages, text, ids 중 하나만 있어야 하는데 {0}개가 있습니다.</translation>
+    </message>
+    <message>
+        <source>A stop string is empty, expected at least one character; remove it.</source>
+        <translation>중지 문자열이 비어 있습니다. 한 글자 이상이어야 하니, 비어 있는 것은 지우세요.</translation>
+    </message>
+    <message>
+        <source>A thinking budget is {0}, expected at least 0.</source>
+        <translation>생각 한도가 {0}입니다. 0 이상이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>A tool call is required, but the request has no tools.</source>
+        <translation>도구 호출이 필수인데 요청에 도구가 없습니다.</translation>
+    </message>
+    <message>
+        <source>A {0} file with experts; this version runs only its dense form.</source>
+        <translation>전문가가 있는 {0} 파일입니다. 이 버전은 밀집 형태만 실행합니다.</translation>
+    </message>
+    <message>
+        <source>Address already in use</source>
+        <translation>이미 사용 중인 주소입니다</translation>
+    </message>
+    <message>
+        <source>An answer in a given form has an end; leave ignore_eos out.</source>
+        <translation>정해진 형식의 답변에는 끝이 있습니다. ignore_eos를 빼세요.</translation>
+    </message>
+    <message>
+        <source>CPU: keys and values need {0} bytes ({1} layers x 2 x {2} pages x {3} bytes){4} and {5} are free. Use a shorter context or fewer sequences at once.</source>
+        <translation>CPU: 키와 값에 {0}바이트(레이어 {1}개 x 2 x 페이지 {2}개 x {3}바이트){4}가 필요한데 여유는 {5}입니다. 컨텍스트를 줄이거나 동시 처리 수를 줄이세요.</translation>
+    </message>
+    <message>
+        <source>CPU: {0} and {1} bytes are free. Close other programs or use a smaller model.</source>
+        <translation>CPU: {0}. 여유는 {1}바이트입니다. 다른 프로그램을 닫거나 더 작은 모델을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>Cannot allocate memory</source>
+        <translation>메모리를 할당할 수 없습니다</translation>
+    </message>
+    <message>
+        <source>Cannot assign requested address</source>
+        <translation>요청한 주소를 쓸 수 없습니다</translation>
+    </message>
+    <message>
+        <source>Choose a context of at most {0} tokens</source>
+        <translation>컨텍스트를 토큰 {0}개 이하로 정하세요</translation>
+    </message>
+    <message>
+        <source>Choose a smaller model or quantisation</source>
+        <translation>더 작은 모델이나 양자화를 선택하세요</translation>
+    </message>
+    <message>
+        <source>Device or resource busy</source>
+        <translation>장치나 자원이 사용 중입니다</translation>
+    </message>
+    <message>
+        <source>Device: found {0}, expected a graphics card: {1}.</source>
+        <translation>장치: {0}. 그래픽 카드여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>Device: found {0}, expected one of {1}.</source>
+        <translation>장치: {0}. 다음 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>Disk quota exceeded</source>
+        <translation>디스크 할당량을 넘었습니다</translation>
+    </message>
+    <message>
+        <source>Download the file again.</source>
+        <translation>파일을 다시 내려받으세요.</translation>
+    </message>
+    <message>
+        <source>Experts of {0} x {1} in this format have no kernel for this card; expected multiples of {2} and a format other than F32. {3}</source>
+        <translation>이 형식의 {0} x {1} 전문가를 위한 커널이 이 카드에는 없습니다. {2}의 배수이고 F32가 아닌 형식이어야 합니다. {3}</translation>
+    </message>
+    <message>
+        <source>File exists</source>
+        <translation>이미 있는 파일입니다</translation>
+    </message>
+    <message>
+        <source>File name too long</source>
+        <translation>파일 이름이 너무 깁니다</translation>
+    </message>
+    <message>
+        <source>Found a convolution of {0}, expected F32, F16 or BF16.</source>
+        <translation>합성곱의 형식이 {0}입니다. F32, F16, BF16 중 하나여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found a step of {0} rows, expected 1 to {1}.</source>
+        <translation>단계의 행이 {0}개입니다. 1~{1}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found a tree of rows that are not tried.</source>
+        <translation>시험하지 않는 행이 나무를 이루고 있습니다.</translation>
+    </message>
+    <message>
+        <source>Found pages of {0} tokens, expected {1}.</source>
+        <translation>페이지의 토큰이 {0}개입니다. {1}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found recurrent heads of {0} values and a convolution over {1} tokens; expected a head size divisible by 32 and up to 8 tokens.</source>
+        <translation>순환 헤드의 값이 {0}개이고 합성곱이 토큰 {1}개에 걸쳐 있습니다. 헤드 크기는 32로 나누어져야 하고 토큰은 8개 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found rows of a sequence apart, expected them together.</source>
+        <translation>한 시퀀스의 행들이 떨어져 있습니다. 함께 있어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found slots {0}, expected 0 to {1}.</source>
+        <translation>슬롯이 {0}입니다. 0~{1}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found slots {0}, expected one of its own a sequence.</source>
+        <translation>슬롯이 {0}입니다. 시퀀스마다 하나씩이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found tried rows at the beginning of a text; expected a token before them.</source>
+        <translation>글의 맨 앞에 시험할 행이 있습니다. 그 앞에 토큰이 있어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found weights of type {0}, which this version cannot read; expected one of {1}. Use another quantisation of the model.</source>
+        <translation>가중치의 형식이 {0}인데 이 버전은 읽을 수 없습니다. 다음 중 하나여야 합니다: {1}. 이 모델의 다른 양자화를 쓰세요.</translation>
+    </message>
+    <message>
+        <source>Found {0} heads of {1} values over {2} key/value heads; expected a head size divisible by 16 and whole groups of heads.</source>
+        <translation>값 {1}개짜리 헤드 {0}개에 키/값 헤드가 {2}개입니다. 헤드 크기는 16으로 나누어지고 헤드 묶음은 딱 떨어져야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found {0} tried rows, up to {1} a sequence; expected at most {2} and {3}.</source>
+        <translation>시험할 행이 {0}개이고 시퀀스당 최대 {1}개입니다. 각각 {2}개와 {3}개 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>GNOME Keyring or KWallet</source>
+        <translation>GNOME 키링 또는 KWallet</translation>
+    </message>
+    <message>
+        <source>Get a newer conversion of the model.</source>
+        <translation>모델의 더 새로운 변환본을 구하세요.</translation>
+    </message>
+    <message>
+        <source>Heads have {0} dims and pages {1} tokens; expected {2} and {3}. Load the model on the processor.</source>
+        <translation>헤드 차원이 {0}이고 페이지의 토큰이 {1}개입니다. 차원은 {2}, 토큰은 {3}개여야 합니다. 모델을 프로세서에 불러오세요.</translation>
+    </message>
+    <message>
+        <source>Input/output error</source>
+        <translation>입출력 오류</translation>
+    </message>
+    <message>
+        <source>Installing the demo model ({0}, {1} MB).</source>
+        <translation>데모 모델을 설치하는 중입니다({0}, {1} MB).</translation>
+    </message>
+    <message>
+        <source>Invalid argument</source>
+        <translation>잘못된 인수입니다</translation>
+    </message>
+    <message>
+        <source>Is a directory</source>
+        <translation>폴더입니다</translation>
+    </message>
+    <message>
+        <source>It guesses {0} tokens a pass in a text without the chat template and {1} behind it: it was trained with another template, or without thinking. Try --chat-template-file, or a draft that was made for this version of the model.</source>
+        <translation>이 초안은 채팅 템플릿이 없는 글에서는 한 번에 토큰 {0}개, 템플릿 뒤에서는 {1}개를 맞힙니다. 다른 템플릿으로, 또는 생각 없이 학습했기 때문입니다. --chat-template-file을 써 보거나, 이 버전의 모델용으로 만든 초안을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>It reads the wrong layers of the model</source>
+        <translation>초안이 모델의 엉뚱한 레이어를 읽습니다</translation>
+    </message>
+    <message>
+        <source>It runs on the graphics card {0}, where it fits.</source>
+        <translation>모델이 들어가는 그래픽 카드 {0}에서 실행됩니다.</translation>
+    </message>
+    <message>
+        <source>It runs on the processor, since {0} failed. {1}</source>
+        <translation>{0}에서 실패하여 프로세서에서 실행됩니다. {1}</translation>
+    </message>
+    <message>
+        <source>It runs on the processor: it needs {0}, and of the {1} of {2} {3} can be used.</source>
+        <translation>프로세서에서 실행됩니다. 필요한 메모리는 {0}이지만 {2}의 {1} 중 쓸 수 있는 것은 {3}입니다.</translation>
+    </message>
+    <message>
+        <source>Its attention is set wrongly</source>
+        <translation>초안의 어텐션 설정이 잘못되었습니다</translation>
+    </message>
+    <message>
+        <source>Its mask token is wrong</source>
+        <translation>초안의 마스크 토큰이 잘못되었습니다</translation>
+    </message>
+    <message>
+        <source>Its rope base is wrong</source>
+        <translation>초안의 RoPE 기준값이 잘못되었습니다</translation>
+    </message>
+    <message>
+        <source>Kept free</source>
+        <translation>비워 둠</translation>
+    </message>
+    <message>
+        <source>Keys have {0} dims and values {1}; this version needs them equal.</source>
+        <translation>키의 차원은 {0}, 값의 차원은 {1}입니다. 이 버전에서는 둘이 같아야 합니다.</translation>
+    </message>
+    <message>
+        <source>Load the model again; if it fails once more, restart the program.</source>
+        <translation>모델을 다시 불러오세요. 또 실패하면 프로그램을 다시 시작하세요.</translation>
+    </message>
+    <message>
+        <source>Load the model on the processor.</source>
+        <translation>모델을 프로세서에 불러오세요.</translation>
+    </message>
+    <message>
+        <source>Log-probabilities of {0} tokens, expected 0 to {1}.</source>
+        <translation>토큰 {0}개의 로그 확률을 요청했습니다. 0~{1}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Logit bias for token {0}, expected a token id from 0 to {1}.</source>
+        <translation>토큰 {0}에 로짓 편향이 있습니다. 토큰 번호는 0~{1}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Logit bias {0} for token {1}, expected -{2} to {3}.</source>
+        <translation>토큰 {1}의 로짓 편향이 {0}입니다. -{2}~{3}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Memory ran out while {0} was loaded: {1}. Close other programs, or choose a smaller model or context.</source>
+        <translation>{0} 모델을 불러오는 동안 메모리가 바닥났습니다: {1}. 다른 프로그램을 닫거나 더 작은 모델 또는 컨텍스트를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>Message {0} calls the tool {1} with arguments {2}, expected a JSON object.</source>
+        <translation>메시지 {0}에서 도구 {1} 호출의 인수가 {2}입니다. JSON 객체여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Message {0} holds a part of type {1}, but this model reads text only. Remove it, or use a model that can read it.</source>
+        <translation>메시지 {0}에 {1} 형식의 부분이 있는데, 이 모델은 텍스트만 읽습니다. 그 부분을 지우거나 읽을 수 있는 모델을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>Message {0} holds a tool call {1}, expected an object.</source>
+        <translation>메시지 {0}의 도구 호출이 {1}입니다. 객체여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Message {0} is {1}, expected one with a role.</source>
+        <translation>메시지 {0}의 내용이 {1}입니다. role이 있는 메시지여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Model weights</source>
+        <translation>모델 가중치</translation>
+    </message>
+    <message>
+        <source>Needs {0}: weights {1}, {2}, work space {3}. {4} of {5} can be used; other programs hold {6}.</source>
+        <translation>{0} 필요: 가중치 {1}, {2}, 작업 공간 {3}. {5} 중 {4}까지 쓸 수 있고, 다른 프로그램이 {6}만큼 쓰고 있습니다.</translation>
+    </message>
+    <message>
+        <source>No NVIDIA driver is loaded ({0}). If this PC has an NVIDIA card, install its driver ({1} or newer); the processor is used until then.</source>
+        <translation>NVIDIA 드라이버가 로드되지 않았습니다({0}). 이 PC에 NVIDIA 카드가 있다면 드라이버({1} 이상)를 설치하세요. 그때까지는 프로세서를 씁니다.</translation>
+    </message>
+    <message>
+        <source>No model is loaded. Load one first.</source>
+        <translation>불러온 모델이 없습니다. 먼저 모델을 불러오세요.</translation>
+    </message>
+    <message>
+        <source>No setting helps ({0} tokens a pass): the draft was made for another model, or for another version of this one. Get the draft that its maker names for this file.</source>
+        <translation>어떤 설정도 도움이 되지 않습니다(한 번에 토큰 {0}개). 이 초안은 다른 모델이나 이 모델의 다른 버전용입니다. 제작자가 이 파일용으로 안내하는 초안을 구하세요.</translation>
+    </message>
+    <message>
+        <source>No space left on device</source>
+        <translation>장치에 남은 공간이 없습니다</translation>
+    </message>
+    <message>
+        <source>No such file or directory</source>
+        <translation>그런 파일이나 폴더가 없습니다</translation>
+    </message>
+    <message>
+        <source>Not a directory</source>
+        <translation>폴더가 아닙니다</translation>
+    </message>
+    <message>
+        <source>Of the {0} tokens of {1}, {2} are others in the draft {3}; a draft must have the vocabulary of its target.</source>
+        <translation>{1}의 토큰 {0}개 중 {2}개가 초안 {3}에서는 다른 토큰입니다. 초안의 어휘는 대상 모델과 같아야 합니다.</translation>
+    </message>
+    <message>
+        <source>Operation not permitted</source>
+        <translation>허용되지 않는 작업입니다</translation>
+    </message>
+    <message>
+        <source>Other programs</source>
+        <translation>다른 프로그램</translation>
+    </message>
+    <message>
+        <source>PCIe {0}.0 x{1}</source>
+        <translation>PCIe {0}.0 x{1}</translation>
+    </message>
+    <message>
+        <source>Permission denied</source>
+        <translation>권한이 없습니다</translation>
+    </message>
+    <message>
+        <source>Read-only file system</source>
+        <translation>읽기 전용 파일 시스템입니다</translation>
+    </message>
+    <message>
+        <source>Recurrent layers have {0} heads of {1}; on a card this version runs an even number of {2}. Load the model on the processor.</source>
+        <translation>순환 레이어에 크기 {1}의 헤드가 {0}개 있습니다. 이 버전은 카드에서 크기 {2}의 헤드를 짝수 개로만 실행합니다. 모델을 프로세서에 불러오세요.</translation>
+    </message>
+    <message>
+        <source>Rows of {0} bytes; expected at most {1}.</source>
+        <translation>행의 크기가 {0}바이트입니다. {1}바이트 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>Rows on a card are taken one after the other.</source>
+        <translation>카드의 행은 하나씩 차례로 가져갑니다.</translation>
+    </message>
+    <message>
+        <source>Sampling of {0}: {1}</source>
+        <translation>{0}의 샘플링: {1}</translation>
+    </message>
+    <message>
+        <source>Sampling of {0}: {1} of the wrong kind.</source>
+        <translation>{0}의 샘플링: {1} 값의 종류가 잘못되었습니다.</translation>
+    </message>
+    <message>
+        <source>Some settings were replaced by their defaults. {0}</source>
+        <translation>일부 설정을 기본값으로 바꾸었습니다. {0}</translation>
+    </message>
+    <message>
+        <source>Speculation is left out: {0} cannot verify drafts yet.</source>
+        <translation>추측 생성을 쓰지 않습니다. {0} 모델은 아직 초안을 검증할 수 없습니다.</translation>
+    </message>
+    <message>
+        <source>Stale file handle</source>
+        <translation>파일 핸들이 더는 유효하지 않습니다</translation>
+    </message>
+    <message>
+        <source>Tensor {0} has shape {1}, expected {2} from the file&apos;s metadata.</source>
+        <translation>텐서 {0}의 모양이 {1}입니다. 파일의 메타데이터에 따르면 {2}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The API key cannot be kept in {0}: {1}.</source>
+        <translation>API 키를 {0}에 보관할 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The GPU failed: {0}. {1}</source>
+        <translation>GPU에서 실패했습니다: {0}. {1}</translation>
+    </message>
+    <message>
+        <source>The GPU part of the program is not installed: found no CuPy. Install it, or choose cpu.</source>
+        <translation>프로그램의 GPU 부분이 설치되지 않았습니다(CuPy 없음). 설치하거나 cpu를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The GPU&apos;s kernels failed. {0}</source>
+        <translation>GPU 커널에서 실패했습니다. {0}</translation>
+    </message>
+    <message>
+        <source>The JSON schema cannot be followed at {0}: {1}.</source>
+        <translation>JSON 스키마의 {0} 부분을 따를 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The JSON schema cannot be read: {0}.</source>
+        <translation>JSON 스키마를 읽을 수 없습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The JSON schema is nested more than {0} deep. Make it flatter, or use $ref.</source>
+        <translation>JSON 스키마가 {0}단계보다 깊습니다. 더 평평하게 만들거나 $ref를 쓰세요.</translation>
+    </message>
+    <message>
+        <source>The JSON schema is {0}, expected an object.</source>
+        <translation>JSON 스키마가 {0}입니다. 객체여야 합니다.</translation>
+    </message>
+    <message>
+        <source>The NVIDIA driver did not answer ({0}). The processor is used.</source>
+        <translation>NVIDIA 드라이버가 응답하지 않았습니다({0}). 프로세서를 씁니다.</translation>
+    </message>
+    <message>
+        <source>The NVIDIA driver is too old for the installed GPU part; install a newer driver.</source>
+        <translation>설치된 GPU 부분에 비해 NVIDIA 드라이버가 너무 오래되었습니다. 더 새로운 드라이버를 설치하세요.</translation>
+    </message>
+    <message>
+        <source>The NVIDIA driver {0} is too old: it knows CUDA {1}.{2}, needed is {3}.{4} (driver {5} or newer). The processor is used until the driver is updated.</source>
+        <translation>NVIDIA 드라이버 {0} 버전은 너무 오래되었습니다. CUDA {1}.{2}까지 지원하지만 {3}.{4} 이상(드라이버 {5} 이상)이 필요합니다. 드라이버를 업데이트할 때까지 프로세서를 씁니다.</translation>
+    </message>
+    <message>
+        <source>The address {0} is none; expected one such as 127.0.0.1, or 0.0.0.0 for all.</source>
+        <translation>주소가 아닙니다: {0}. 127.0.0.1 같은 주소, 또는 모든 주소를 뜻하는 0.0.0.0이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The address {0}:{1} cannot be used: {2}. Choose another with --port or --host.</source>
+        <translation>{0}:{1} 주소를 쓸 수 없습니다: {2}. --port나 --host로 다른 주소를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The answer&apos;s form is too complex to be followed, or it leaves no way to go on: {0}. Make the schema or grammar simpler.</source>
+        <translation>답변의 형식이 너무 복잡해서 따를 수 없거나, 이어 갈 방법이 없습니다: {0}. 스키마나 문법을 더 간단하게 만드세요.</translation>
+    </message>
+    <message>
+        <source>The card has compute capability {0}.{1}, expected 7.5 (GeForce RTX 20 series) or newer. Choose cpu.</source>
+        <translation>카드의 컴퓨트 능력이 {0}.{1}입니다. 7.5(GeForce RTX 20 시리즈) 이상이어야 합니다. cpu를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The card is not there; choose another device.</source>
+        <translation>카드가 없습니다. 다른 장치를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The card ran out of memory ({0}). Close other programs that use it, or load the model with a smaller context.</source>
+        <translation>카드의 메모리가 바닥났습니다({0}). 카드를 쓰는 다른 프로그램을 닫거나, 더 작은 컨텍스트로 모델을 불러오세요.</translation>
+    </message>
+    <message>
+        <source>The card stopped with a fault ({0}), and this program cannot use it again before it is restarted. Chats are kept. Restart it, or load the model on the processor; if it happens again, run the self-test of the card.</source>
+        <translation>카드가 오류로 멈추었고({0}), 프로그램을 다시 시작하기 전에는 쓸 수 없습니다. 채팅은 보관되어 있습니다. 프로그램을 다시 시작하거나 모델을 프로세서에 불러오세요. 다시 일어나면 카드의 자체 검사를 실행하세요.</translation>
+    </message>
+    <message>
+        <source>The chat has no messages, expected at least one.</source>
+        <translation>채팅에 메시지가 없습니다. 하나 이상이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The chat template failed: {0}: {1}. {2}</source>
+        <translation>채팅 템플릿에서 실패했습니다: {0}: {1}. {2}</translation>
+    </message>
+    <message>
+        <source>The chat template is not valid: {0}.</source>
+        <translation>채팅 템플릿이 올바르지 않습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The chat template is not valid: {0}. {1}</source>
+        <translation>채팅 템플릿이 올바르지 않습니다: {0}. {1}</translation>
+    </message>
+    <message>
+        <source>The chat template refused the messages: {0}</source>
+        <translation>채팅 템플릿이 메시지를 거절했습니다: {0}</translation>
+    </message>
+    <message>
+        <source>The chat template tried what is not allowed: {0} {1}</source>
+        <translation>채팅 템플릿이 허용되지 않는 일을 하려 했습니다: {0} {1}</translation>
+    </message>
+    <message>
+        <source>The chat template was stopped because {0}. {1}</source>
+        <translation>채팅 템플릿을 중단했습니다: {0}. {1}</translation>
+    </message>
+    <message>
+        <source>The chat template {0} cannot be read: {1}.</source>
+        <translation>채팅 템플릿 {0} 파일을 읽을 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The comparison was stopped.</source>
+        <translation>비교를 중지했습니다.</translation>
+    </message>
+    <message>
+        <source>The context is {0} of the {1} tokens that the model can take; the settings of the model change it.</source>
+        <translation>컨텍스트는 모델이 담을 수 있는 토큰 {1}개 중 {0}개입니다. 모델의 설정에서 바꿀 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>The context is {0} tokens, not {1}: more does not fit the {2} that are free.</source>
+        <translation>컨텍스트는 토큰 {1}개가 아니라 {0}개입니다. 여유 메모리 {2}에는 그 이상 들어가지 않습니다.</translation>
+    </message>
+    <message>
+        <source>The context of {0} tokens is more than the {1} that the model was made for; answers get worse beyond that.</source>
+        <translation>컨텍스트가 토큰 {0}개로, 모델이 만들어진 {1}개보다 큽니다. 그 이상에서는 답변이 나빠집니다.</translation>
+    </message>
+    <message>
+        <source>The copy needs {0} and {1} has {2} free. Free {3}, choose another models folder, or use the file where it is.</source>
+        <translation>복사에 필요한 공간은 {0}인데 {1} 폴더의 여유 공간은 {2}입니다. {3} 이상 비우거나, 다른 모델 폴더를 선택하거나, 지금 위치에서 파일을 사용하세요.</translation>
+    </message>
+    <message>
+        <source>The copy of {0} differs from the original when read back; the disk may be failing. Use the file where it is, or copy it to another disk.</source>
+        <translation>다시 읽어 보니 {0} 파일의 사본이 원본과 다릅니다. 디스크에 이상이 있을 수 있습니다. 지금 위치에서 파일을 사용하거나 다른 디스크에 복사하세요.</translation>
+    </message>
+    <message>
+        <source>The copy was stopped.</source>
+        <translation>복사를 중지했습니다.</translation>
+    </message>
+    <message>
+        <source>The demo model could not be downloaded: {0}. Check the connection and try again, or open a model file that you have.</source>
+        <translation>데모 모델을 내려받지 못했습니다: {0}. 연결을 확인하고 다시 시도하거나, 가지고 있는 모델 파일을 여세요.</translation>
+    </message>
+    <message>
+        <source>The demo model could not be stored in {0}: {1}. Choose another models folder in the settings, or free some space.</source>
+        <translation>데모 모델을 {0}에 저장하지 못했습니다: {1}. 설정에서 다른 모델 폴더를 선택하거나 공간을 비우세요.</translation>
+    </message>
+    <message>
+        <source>The demo model needs {0} MB while it is installed, and {1} has {2} MB free. Free some space, or choose another models folder.</source>
+        <translation>데모 모델을 설치하는 동안 {0} MB가 필요하지만 {1} 폴더의 여유 공간은 {2} MB입니다. 공간을 비우거나 다른 모델 폴더를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The demo model&apos;s download gave {0} files, expected one.</source>
+        <translation>데모 모델을 내려받으니 파일이 {0}개입니다. 하나여야 합니다.</translation>
+    </message>
+    <message>
+        <source>The disk cache stays off: no keyring answers on this PC, and the key that protects the files is kept nowhere else. Unlock or install one ({0}); all else works without it.</source>
+        <translation>디스크 캐시를 켜지 않습니다. 이 PC에서 키링이 응답하지 않는데, 파일을 보호하는 키는 키링에만 보관합니다. 키링의 잠금을 풀거나 설치하세요({0}). 다른 기능은 키링 없이도 됩니다.</translation>
+    </message>
+    <message>
+        <source>The disk cache stays off: nothing can be written in {0} ({1}). Choose another folder.</source>
+        <translation>디스크 캐시를 켜지 않습니다. {0} 폴더에 쓸 수 없습니다({1}). 다른 폴더를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The draft claims {0} features and its weights have {1}.</source>
+        <translation>초안은 특징이 {0}개라고 하지만 가중치에는 {1}개가 있습니다.</translation>
+    </message>
+    <message>
+        <source>The draft does not fit {0}: it was made for {1}, and the target has {2}. Choose the draft that was trained for this model.</source>
+        <translation>초안이 {0}에 맞지 않습니다. 초안이 만들어진 대상: {1}, 지금 대상: {2}. 이 모델용으로 학습한 초안을 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The draft does not say its rope base; the target&apos;s {0} is a guess.</source>
+        <translation>초안에 RoPE 기준값이 적혀 있지 않아 대상 모델의 값으로 짐작합니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The draft does not say its {0}; {1} is a guess.</source>
+        <translation>초안에 적혀 있지 않아 짐작한 값입니다: {0} {1}.</translation>
+    </message>
+    <message>
+        <source>The draft does not say which layers it reads; {0} are a guess.</source>
+        <translation>초안에 어떤 레이어를 읽는지 적혀 있지 않아 짐작합니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The draft does not say which layers slide; all but the last is a guess.</source>
+        <translation>초안에 어떤 레이어가 슬라이딩인지 적혀 있지 않아, 마지막을 뺀 전부로 짐작합니다.</translation>
+    </message>
+    <message>
+        <source>The draft guesses well.</source>
+        <translation>초안이 잘 추측합니다.</translation>
+    </message>
+    <message>
+        <source>The draft model&apos;s file is missing.</source>
+        <translation>초안 모델의 파일이 없습니다.</translation>
+    </message>
+    <message>
+        <source>The draft {0} has {1} tokens and {2} {3}; a draft must have the vocabulary of its target. Choose a smaller model of the same family.</source>
+        <translation>초안 {0}의 토큰은 {1}개이고 {2}의 토큰은 {3}개입니다. 초안의 어휘는 대상 모델과 같아야 합니다. 같은 계열의 더 작은 모델을 선택하세요.</translation>
+    </message>
+    <message>
+        <source>The draft {0}, which comes with Lucebox, guesses.</source>
+        <translation>Lucebox에 포함된 {0} 초안으로 추측합니다.</translation>
+    </message>
+    <message>
+        <source>The draft {0}, which comes with Lucebox, is left out: {1}</source>
+        <translation>Lucebox에 포함된 {0} 초안을 쓰지 않습니다: {1}</translation>
+    </message>
+    <message>
+        <source>The draft&apos;s rope scaling {0} is not applied.</source>
+        <translation>초안의 RoPE 스케일링 설정({0})은 적용하지 않습니다.</translation>
+    </message>
+    <message>
+        <source>The drafter {0} failed and is left out: {1}</source>
+        <translation>초안 방식 {0}에서 실패하여 쓰지 않습니다: {1}</translation>
+    </message>
+    <message>
+        <source>The engine is closed.</source>
+        <translation>엔진이 닫혀 있습니다.</translation>
+    </message>
+    <message>
+        <source>The engine was closed before the answer was done.</source>
+        <translation>답변이 끝나기 전에 엔진이 닫혔습니다.</translation>
+    </message>
+    <message>
+        <source>The engine was closed.</source>
+        <translation>엔진이 닫혔습니다.</translation>
+    </message>
+    <message>
+        <source>The file calls {0} plain text; it is used as the end of a turn.</source>
+        <translation>파일에는 일반 텍스트라고 적혀 있지만 차례의 끝으로 쓰는 토큰: {0}.</translation>
+    </message>
+    <message>
+        <source>The file cannot be read: {0}.</source>
+        <translation>파일을 읽을 수 없습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The file does not name its architecture, so it is not a model that can run.</source>
+        <translation>파일에 아키텍처 이름이 없으므로 실행할 수 있는 모델이 아닙니다.</translation>
+    </message>
+    <message>
+        <source>The file has no chat template; a common one is used.</source>
+        <translation>파일에 채팅 템플릿이 없어 흔히 쓰는 템플릿을 씁니다.</translation>
+    </message>
+    <message>
+        <source>The file has no matrix token_embd.weight; it is not a whole model.</source>
+        <translation>파일에 token_embd.weight 행렬이 없습니다. 온전한 모델이 아닙니다.</translation>
+    </message>
+    <message>
+        <source>The file has no tensor {0}, expected with shape {1}. It is damaged or not a whole model; download it again.</source>
+        <translation>파일에 {0} 텐서가 없습니다. 모양이 {1}인 텐서가 있어야 합니다. 손상되었거나 온전한 모델이 아니니 다시 내려받으세요.</translation>
+    </message>
+    <message>
+        <source>The file has {0} tensors that this version of {1} does not use ({2}); it is a variant that cannot be run yet.</source>
+        <translation>이 버전의 {1}에서 쓰지 않는 텐서가 파일에 {0}개 있습니다({2}). 아직 실행할 수 없는 변형입니다.</translation>
+    </message>
+    <message>
+        <source>The file holds a vocabulary and no weights, so it is not a model that can run.</source>
+        <translation>파일에 어휘만 있고 가중치가 없으므로 실행할 수 있는 모델이 아닙니다.</translation>
+    </message>
+    <message>
+        <source>The format has {0} characters, expected at most {1}. Make it smaller.</source>
+        <translation>형식이 {0}자입니다. {1}자 이하여야 합니다. 더 작게 만드세요.</translation>
+    </message>
+    <message>
+        <source>The format is of kind {0}, expected {1}.</source>
+        <translation>형식의 종류가 {0}입니다. 다음 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The installation of the demo model was stopped.</source>
+        <translation>데모 모델 설치를 중지했습니다.</translation>
+    </message>
+    <message>
+        <source>The keyring did not answer, so the key of the disk cache is still in it; the files are deleted. Unlock the keyring and do it again.</source>
+        <translation>키링이 응답하지 않아 디스크 캐시의 키가 아직 남아 있습니다. 파일은 삭제했습니다. 키링의 잠금을 풀고 다시 해 주세요.</translation>
+    </message>
+    <message>
+        <source>The load was stopped.</source>
+        <translation>불러오기를 중지했습니다.</translation>
+    </message>
+    <message>
+        <source>The messages or tools are nested too deeply; flatten them.</source>
+        <translation>메시지나 도구가 너무 깊게 중첩되어 있습니다. 더 평평하게 만드세요.</translation>
+    </message>
+    <message>
+        <source>The messages use every private-use character of Unicode; remove some.</source>
+        <translation>메시지가 유니코드의 사용자 정의 문자를 모두 쓰고 있습니다. 일부를 지우세요.</translation>
+    </message>
+    <message>
+        <source>The model gave no usable prediction: {0}. The file may be damaged; try --precision exact or another version of the model.</source>
+        <translation>모델이 쓸 수 있는 예측을 내지 않았습니다: {0}. 파일이 손상되었을 수 있습니다. --precision exact나 모델의 다른 버전을 써 보세요.</translation>
+    </message>
+    <message>
+        <source>The model has no BOS token to begin with; leave add_bos out.</source>
+        <translation>모델에 시작할 BOS 토큰이 없습니다. add_bos를 빼세요.</translation>
+    </message>
+    <message>
+        <source>The model is writing for somebody. Measure when it is idle.</source>
+        <translation>모델이 다른 요청의 글을 쓰는 중입니다. 쉬고 있을 때 측정하세요.</translation>
+    </message>
+    <message>
+        <source>The model needs {0} and {1} are free; it may be slow until other programs give memory back.</source>
+        <translation>모델에 필요한 메모리는 {0}인데 여유는 {1}입니다. 다른 프로그램이 메모리를 돌려줄 때까지 느릴 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>The model produced NaN or infinity, first {0}. The file may be damaged, or its numbers overflow in fast precision: check the file&apos;s hash, or load it with --precision exact.</source>
+        <translation>모델이 NaN 또는 무한대를 냈습니다. 처음 나온 곳: {0}. 파일이 손상되었거나 빠른 정밀도에서 수가 넘칠 수 있습니다. 파일의 해시를 확인하거나 --precision exact로 불러오세요.</translation>
+    </message>
+    <message>
+        <source>The model was changed before the request began. Send it again.</source>
+        <translation>요청을 시작하기 전에 모델이 바뀌었습니다. 다시 보내세요.</translation>
+    </message>
+    <message>
+        <source>The model&apos;s own draft layer is left out: {0}</source>
+        <translation>모델 자체의 초안 레이어를 쓰지 않습니다: {0}</translation>
+    </message>
+    <message>
+        <source>The package nvidia-ml-py is not installed, so graphics cards are not listed.</source>
+        <translation>nvidia-ml-py 패키지가 설치되지 않아 그래픽 카드를 찾지 않습니다.</translation>
+    </message>
+    <message>
+        <source>The prompt has {0} tokens and the context holds {1}, answer included. Shorten the conversation or load the model with a larger context.</source>
+        <translation>프롬프트는 토큰 {0}개인데 컨텍스트는 답변까지 {1}개를 담습니다. 대화를 줄이거나 더 큰 컨텍스트로 모델을 불러오세요.</translation>
+    </message>
+    <message>
+        <source>The prompt is empty; expected at least one token.</source>
+        <translation>프롬프트가 비어 있습니다. 토큰이 하나 이상이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The reasoning effort is {0}, expected one of {1}.</source>
+        <translation>생각의 정도가 {0}입니다. 다음 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The request failed in a way that was not foreseen ({0}: {1}). The log has the details; please report it.</source>
+        <translation>예상하지 못한 이유로 요청이 실패했습니다({0}: {1}). 자세한 내용은 로그에 있으니 신고해 주세요.</translation>
+    </message>
+    <message>
+        <source>The server could not start: {0}.</source>
+        <translation>서버를 시작하지 못했습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The settings cannot be saved in {0}: {1}. They hold until the application closes.</source>
+        <translation>{0}에 설정을 저장할 수 없습니다: {1}. 설정은 애플리케이션을 닫을 때까지 유지됩니다.</translation>
+    </message>
+    <message>
+        <source>The settings in {0} are damaged ({1}); the defaults are used. The old file is kept beside the new one when settings are saved.</source>
+        <translation>{0}에 있는 설정이 손상되었습니다({1}). 기본값을 씁니다. 설정을 저장할 때 이전 파일을 새 파일 옆에 보관합니다.</translation>
+    </message>
+    <message>
+        <source>The settings in {0} cannot be read ({1}); the defaults are used and changes may be lost.</source>
+        <translation>{0}에 있는 설정을 읽을 수 없습니다({1}). 기본값을 쓰며, 변경한 내용을 잃을 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>The step cannot be run: {0}.</source>
+        <translation>단계를 실행할 수 없습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>The text has {0} tokens and the context holds {1}.</source>
+        <translation>글은 토큰 {0}개인데 컨텍스트는 {1}개를 담습니다.</translation>
+    </message>
+    <message>
+        <source>The tokenizer has {0} tokens and the model {1}; the file is put together from parts that do not fit.</source>
+        <translation>토크나이저의 토큰은 {0}개이고 모델의 토큰은 {1}개입니다. 서로 맞지 않는 부분으로 만든 파일입니다.</translation>
+    </message>
+    <message>
+        <source>The tokenizer is of kind {0}, expected gpt2, llama or gemma4. This version cannot read its text.</source>
+        <translation>토크나이저의 종류가 {0}입니다. gpt2, llama, gemma4 중 하나여야 합니다. 이 버전은 이 모델의 글을 읽을 수 없습니다.</translation>
+    </message>
+    <message>
+        <source>The tool choice is {0}, expected {1}.</source>
+        <translation>도구 선택이 {0}입니다. 다음 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The tool choice names {0}, expected one of the tools: {1}.</source>
+        <translation>도구 선택에 적힌 이름은 {0}입니다. 다음 도구 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The tools cannot be made into a grammar, so that a call cannot be required: their schemas are too large. Offer fewer tools, or leave the choice to the model.</source>
+        <translation>도구의 스키마가 너무 커서 문법으로 만들 수 없으므로 호출을 필수로 할 수 없습니다. 도구를 줄이거나 모델에 선택을 맡기세요.</translation>
+    </message>
+    <message>
+        <source>The vocabulary cannot be used: {0}. The file is damaged or made by a faulty tool; get another version of the model.</source>
+        <translation>어휘를 쓸 수 없습니다: {0}. 파일이 손상되었거나 잘못된 도구로 만들어졌습니다. 모델의 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>The {0} format cannot be followed: {1}.</source>
+        <translation>{0} 형식을 따를 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>The {0} grammar is {1}, expected a text.</source>
+        <translation>{0} 문법이 {1}입니다. 글이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The {0} head of the draft is not used.</source>
+        <translation>초안의 {0} 헤드는 쓰지 않습니다.</translation>
+    </message>
+    <message>
+        <source>There is an NVIDIA card, and the part of this program that uses it is not installed: CuPy is missing. Run the setup again on this PC, or install the extra cuda12 or cuda13. The processor is used until then.</source>
+        <translation>NVIDIA 카드가 있지만, 카드를 쓰는 프로그램의 부분이 설치되지 않았습니다(CuPy 없음). 이 PC에서 설치를 다시 실행하거나 추가 구성 cuda12 또는 cuda13을 설치하세요. 그때까지는 프로세서를 씁니다.</translation>
+    </message>
+    <message>
+        <source>There is no .gguf file in this folder.</source>
+        <translation>이 폴더에는 .gguf 파일이 없습니다.</translation>
+    </message>
+    <message>
+        <source>There is no estimate for a file that cannot be read.</source>
+        <translation>읽을 수 없는 파일은 메모리를 추정할 수 없습니다.</translation>
+    </message>
+    <message>
+        <source>There is no such file.</source>
+        <translation>그런 파일이 없습니다.</translation>
+    </message>
+    <message>
+        <source>These are statistics for making quantised models, not a model.</source>
+        <translation>양자화 모델을 만들기 위한 통계이며 모델이 아닙니다.</translation>
+    </message>
+    <message>
+        <source>These are weights in another format; get the model in GGUF format.</source>
+        <translation>다른 형식의 가중치입니다. GGUF 형식의 모델을 구하세요.</translation>
+    </message>
+    <message>
+        <source>This card computed wrong products of {0} in its self-test; such weights are kept as 16-bit numbers instead, which takes more memory and is slower.</source>
+        <translation>이 카드는 자체 검사에서 {0} 곱을 잘못 계산했습니다. 그런 가중치는 16비트 수로 보관하므로 메모리가 더 들고 느려집니다.</translation>
+    </message>
+    <message>
+        <source>This card computed wrong products of {0} with 8-bit activations in its self-test; 16-bit ones are used instead, which is slower.</source>
+        <translation>이 카드는 자체 검사에서 8비트 활성값으로 {0} 곱을 잘못 계산했습니다. 대신 16비트를 쓰므로 느려집니다.</translation>
+    </message>
+    <message>
+        <source>This card failed its self-test ({0}), so models cannot run on it. Choose the processor, and please report it with the output of `lucebox selftest`.</source>
+        <translation>이 카드는 자체 검사를 통과하지 못하여({0}) 모델을 실행할 수 없습니다. 프로세서를 선택하고, `lucebox selftest`의 출력과 함께 신고해 주세요.</translation>
+    </message>
+    <message>
+        <source>This download is not finished; only whole files can be used.</source>
+        <translation>내려받기가 끝나지 않은 파일입니다. 온전한 파일만 쓸 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>This is a draft, a helper that speeds up one chat model and cannot chat by itself. Open the chat model that it belongs to.</source>
+        <translation>이 파일은 채팅 모델 하나를 빠르게 하는 초안이라 혼자서는 채팅할 수 없습니다. 함께 쓰는 채팅 모델을 여세요.</translation>
+    </message>
+    <message>
+        <source>This is a picture, not a model.</source>
+        <translation>모델이 아니라 그림입니다.</translation>
+    </message>
+    <message>
+        <source>This is a vision projector (mmproj): it lets a chat model see images and cannot chat by itself. Open the chat model that it belongs to.</source>
+        <translation>이 파일은 비전 프로젝터(mmproj)입니다. 채팅 모델이 이미지를 보게 해 주며 혼자서는 채팅할 수 없습니다. 함께 쓰는 채팅 모델을 여세요.</translation>
+    </message>
+    <message>
+        <source>This is an adapter (LoRA), which changes another model and cannot run by itself.</source>
+        <translation>다른 모델을 바꾸는 어댑터(LoRA)이며 혼자서는 실행할 수 없습니다.</translation>
+    </message>
+    <message>
+        <source>This is not a model; models end in .gguf.</source>
+        <translation>모델이 아닙니다. 모델 파일은 .gguf로 끝납니다.</translation>
+    </message>
+    <message>
+        <source>This is {0} ({1}), not a chat model.</source>
+        <translation>채팅 모델이 아니라 {0}({1})입니다.</translation>
+    </message>
+    <message>
+        <source>This version cannot run the architecture {0}. A newer version may; see Models for the ones that run here.</source>
+        <translation>이 버전에서는 {0} 아키텍처를 실행할 수 없습니다. 더 새로운 버전에서는 될 수 있습니다. 여기서 실행되는 모델은 모델 페이지에서 보세요.</translation>
+    </message>
+    <message>
+        <source>This version cannot run {0} yet.</source>
+        <translation>이 버전에서는 아직 {0} 모델을 실행할 수 없습니다.</translation>
+    </message>
+    <message>
+        <source>This version {0}; answers may be worse, since text is cut by a common rule.</source>
+        <translation>토크나이저: {0}. 글을 흔한 규칙으로 나누므로 답변이 나빠질 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>Token id {0} is not in the vocabulary, expected 0 to {1}.</source>
+        <translation>어휘에 없는 토큰 번호입니다: {0}. 0~{1}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Token id {0} is outside the vocabulary of {1}.</source>
+        <translation>토큰 {1}개의 어휘를 벗어나는 토큰 번호입니다: {0}.</translation>
+    </message>
+    <message>
+        <source>Too many open files</source>
+        <translation>열린 파일이 너무 많습니다</translation>
+    </message>
+    <message>
+        <source>Update this application.</source>
+        <translation>이 애플리케이션을 업데이트하세요.</translation>
+    </message>
+    <message>
+        <source>Use another template (--chat-template-file, or Settings).</source>
+        <translation>다른 템플릿을 쓰세요(--chat-template-file 또는 설정).</translation>
+    </message>
+    <message>
+        <source>Work space</source>
+        <translation>작업 공간</translation>
+    </message>
+    <message>
+        <source>a dimension of tensor {0}</source>
+        <translation>텐서 {0}의 차원</translation>
+    </message>
+    <message>
+        <source>a format has {0} characters, more than {1}</source>
+        <translation>서식이 {0}자로, {1}자를 넘습니다</translation>
+    </message>
+    <message>
+        <source>a hidden size of {0}</source>
+        <translation>숨은 크기 {0}</translation>
+    </message>
+    <message>
+        <source>a logit is infinite</source>
+        <translation>로짓 하나가 무한대입니다</translation>
+    </message>
+    <message>
+        <source>a model of {0} layers</source>
+        <translation>레이어 {0}개의 모델</translation>
+    </message>
+    <message>
+        <source>a number</source>
+        <translation>수</translation>
+    </message>
+    <message>
+        <source>a vocabulary of {0}</source>
+        <translation>토큰 {0}개의 어휘</translation>
+    </message>
+    <message>
+        <source>a whole number</source>
+        <translation>정수</translation>
+    </message>
+    <message>
+        <source>accepted by place  {0}</source>
+        <translation>위치별 수락  {0}</translation>
+    </message>
+    <message>
+        <source>after layer {0} of {1}</source>
+        <translation>레이어 {0} 다음(전체 {1}개)</translation>
+    </message>
+    <message>
+        <source>an audio model</source>
+        <translation>오디오 모델</translation>
+    </message>
+    <message>
+        <source>an embedding model</source>
+        <translation>임베딩 모델</translation>
+    </message>
+    <message>
+        <source>an image or video generator</source>
+        <translation>이미지 또는 비디오 생성 모델</translation>
+    </message>
+    <message>
+        <source>an old GGML file from before GGUF. Get the model in GGUF format.</source>
+        <translation>GGUF 이전의 오래된 GGML 파일입니다. GGUF 형식의 모델을 구하세요.</translation>
+    </message>
+    <message>
+        <source>and {0} more</source>
+        <translation>외 {0}개</translation>
+    </message>
+    <message>
+        <source>attention, heads of {0}</source>
+        <translation>어텐션, 헤드 크기 {0}</translation>
+    </message>
+    <message>
+        <source>block size</source>
+        <translation>블록 크기</translation>
+    </message>
+    <message>
+        <source>context unknown, since the file does not say</source>
+        <translation>컨텍스트는 파일에 적혀 있지 않아 알 수 없음</translation>
+    </message>
+    <message>
+        <source>context {0} for {1} tokens</source>
+        <translation>토큰 {1}개의 컨텍스트 {0}</translation>
+    </message>
+    <message>
+        <source>does not know the pre-tokenizer {0}</source>
+        <translation>모르는 프리토크나이저입니다({0})</translation>
+    </message>
+    <message>
+        <source>embedding and output</source>
+        <translation>임베딩과 출력</translation>
+    </message>
+    <message>
+        <source>embedding scale</source>
+        <translation>임베딩 배율</translation>
+    </message>
+    <message>
+        <source>every logit is NaN or minus infinity</source>
+        <translation>모든 로짓이 NaN 또는 음의 무한대입니다</translation>
+    </message>
+    <message>
+        <source>features of {0}</source>
+        <translation>특징 {0}개</translation>
+    </message>
+    <message>
+        <source>finds no pre-tokenizer named</source>
+        <translation>프리토크나이저 이름이 없습니다</translation>
+    </message>
+    <message>
+        <source>found more than {0} bytes</source>
+        <translation>{0}바이트가 넘습니다</translation>
+    </message>
+    <message>
+        <source>found {0}, expected an object</source>
+        <translation>{0}입니다. 객체여야 합니다</translation>
+    </message>
+    <message>
+        <source>from {0}</source>
+        <translation>{0} 이상</translation>
+    </message>
+    <message>
+        <source>from {0} to {1}</source>
+        <translation>{0}~{1}</translation>
+    </message>
+    <message>
+        <source>gates</source>
+        <translation>게이트</translation>
+    </message>
+    <message>
+        <source>general.alignment is {0}, expected a power of two from 8. The file is corrupt. {1}</source>
+        <translation>general.alignment가 {0}입니다. 8 이상의 2의 거듭제곱이어야 합니다. 파일이 손상되었습니다. {1}</translation>
+    </message>
+    <message>
+        <source>in the logits, though every layer&apos;s output is finite</source>
+        <translation>로짓(모든 레이어의 출력은 유한함)</translation>
+    </message>
+    <message>
+        <source>in the output head</source>
+        <translation>출력 헤드</translation>
+    </message>
+    <message>
+        <source>in the token embedding</source>
+        <translation>토큰 임베딩</translation>
+    </message>
+    <message>
+        <source>it builds too much text</source>
+        <translation>글을 너무 많이 만듭니다</translation>
+    </message>
+    <message>
+        <source>it has {0} characters, expected at most {1}</source>
+        <translation>{0}자입니다. {1}자 이하여야 합니다</translation>
+    </message>
+    <message>
+        <source>it loops without end</source>
+        <translation>끝없이 반복합니다</translation>
+    </message>
+    <message>
+        <source>it takes too long</source>
+        <translation>너무 오래 걸립니다</translation>
+    </message>
+    <message>
+        <source>item count of {0}</source>
+        <translation>{0}의 항목 수</translation>
+    </message>
+    <message>
+        <source>its folder</source>
+        <translation>파일이 있는 폴더</translation>
+    </message>
+    <message>
+        <source>its header claims {0} bytes</source>
+        <translation>헤더에는 {0}바이트라고 적혀 있습니다</translation>
+    </message>
+    <message>
+        <source>its tensor {0} is missing.</source>
+        <translation>{0} 텐서가 없습니다.</translation>
+    </message>
+    <message>
+        <source>layers 0 to {0}</source>
+        <translation>레이어 0~{0}</translation>
+    </message>
+    <message>
+        <source>line {0}: {1}</source>
+        <translation>{0}번째 줄: {1}</translation>
+    </message>
+    <message>
+        <source>mask token</source>
+        <translation>마스크 토큰</translation>
+    </message>
+    <message>
+        <source>mask {0} {1}, blocks of {2}, windows {3}</source>
+        <translation>마스크 {0} {1}, 블록 {2}, 창 {3}</translation>
+    </message>
+    <message>
+        <source>metadata count</source>
+        <translation>메타데이터 수</translation>
+    </message>
+    <message>
+        <source>metadata key {0} is empty. The file is corrupt. {1}</source>
+        <translation>메타데이터 키 {0}번이 비어 있습니다. 파일이 손상되었습니다. {1}</translation>
+    </message>
+    <message>
+        <source>metadata key {0} is there twice. The file is corrupt. {1}</source>
+        <translation>메타데이터에 {0} 키가 두 번 있습니다. 파일이 손상되었습니다. {1}</translation>
+    </message>
+    <message>
+        <source>metadata key {0} of {1}</source>
+        <translation>메타데이터 키 {0}(전체 {1}개)</translation>
+    </message>
+    <message>
+        <source>model name</source>
+        <translation>모델 이름</translation>
+    </message>
+    <message>
+        <source>nameless</source>
+        <translation>이름 없는</translation>
+    </message>
+    <message>
+        <source>no graphics card is there</source>
+        <translation>그래픽 카드 없음</translation>
+    </message>
+    <message>
+        <source>no more to be had</source>
+        <translation>더 얻을 수 없음</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>없음</translation>
+    </message>
+    <message>
+        <source>norm and residual</source>
+        <translation>정규화와 잔차</translation>
+    </message>
+    <message>
+        <source>norm epsilon</source>
+        <translation>정규화 엡실론</translation>
+    </message>
+    <message>
+        <source>norms of its inputs</source>
+        <translation>입력의 정규화</translation>
+    </message>
+    <message>
+        <source>not a GGUF model but JSON text, perhaps a server&apos;s error message. {0}</source>
+        <translation>GGUF 모델이 아니라 JSON 텍스트입니다. 서버의 오류 메시지일 수 있습니다. {0}</translation>
+    </message>
+    <message>
+        <source>not a GGUF model but a Git LFS pointer to one. Fetch the real file with `git lfs pull`.</source>
+        <translation>GGUF 모델이 아니라 모델을 가리키는 Git LFS 포인터입니다. `git lfs pull`로 실제 파일을 받으세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model but a ZIP or PyTorch file. Get the model in GGUF format.</source>
+        <translation>GGUF 모델이 아니라 ZIP 또는 PyTorch 파일입니다. GGUF 형식의 모델을 구하세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model but a safetensors file. Get the model in GGUF format.</source>
+        <translation>GGUF 모델이 아니라 safetensors 파일입니다. GGUF 형식의 모델을 구하세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model but a web page (HTML), often a log-in or error page saved in its place. Download the model again, signed in if the site asks for it.</source>
+        <translation>GGUF 모델이 아니라 웹 페이지(HTML)입니다. 로그인이나 오류 페이지가 대신 저장되는 일이 많습니다. 모델을 다시 내려받고, 사이트가 요구하면 로그인하세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model in the expected byte order: its magic is reversed. Get another version.</source>
+        <translation>GGUF 모델의 바이트 순서가 아닙니다(매직이 뒤집혀 있음). 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model: it starts with zeros, so the download never finished. {0}</source>
+        <translation>GGUF 모델이 아닙니다. 0으로 시작하므로 내려받기가 끝나지 않은 파일입니다. {0}</translation>
+    </message>
+    <message>
+        <source>not a GGUF model: its magic is {0}, expected b&apos;GGUF&apos;. Choose a file that ends in .gguf, or download it again.</source>
+        <translation>GGUF 모델이 아닙니다. 매직이 {0}인데 b&apos;GGUF&apos;여야 합니다. .gguf로 끝나는 파일을 선택하거나 다시 내려받으세요.</translation>
+    </message>
+    <message>
+        <source>outputs of layer {0}</source>
+        <translation>레이어 {0}의 출력</translation>
+    </message>
+    <message>
+        <source>pip failed without a reason</source>
+        <translation>pip이 이유 없이 실패했습니다</translation>
+    </message>
+    <message>
+        <source>reading failed: {0}. Check the disk or the network drive.</source>
+        <translation>읽지 못했습니다: {0}. 디스크나 네트워크 드라이브를 확인하세요.</translation>
+    </message>
+    <message>
+        <source>reads layers {0} (sizes {1})</source>
+        <translation>읽는 레이어 {0}(크기 {1})</translation>
+    </message>
+    <message>
+        <source>rope base {0}, norm epsilon {1}, context norm {2}</source>
+        <translation>RoPE 기준값 {0}, 정규화 엡실론 {1}, 컨텍스트 정규화 {2}</translation>
+    </message>
+    <message>
+        <source>rope_freqs.weight holds values that are not positive numbers.</source>
+        <translation>rope_freqs.weight에 양수가 아닌 값이 있습니다.</translation>
+    </message>
+    <message>
+        <source>rope_freqs.weight is {0} {1}, expected F32 ({2},).</source>
+        <translation>rope_freqs.weight가 {0} {1}입니다. F32 ({2},)이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>rows of drafts</source>
+        <translation>초안의 행</translation>
+    </message>
+    <message>
+        <source>small tables</source>
+        <translation>작은 표</translation>
+    </message>
+    <message>
+        <source>tensor count</source>
+        <translation>텐서 수</translation>
+    </message>
+    <message>
+        <source>tensor {0}</source>
+        <translation>텐서 {0}</translation>
+    </message>
+    <message>
+        <source>tensor {0} has rows of {1}, expected a multiple of {2} for {3}. The file is corrupt. {4}</source>
+        <translation>텐서 {0}의 행 길이가 {1}입니다. {3}에서는 {2}의 배수여야 합니다. 파일이 손상되었습니다. {4}</translation>
+    </message>
+    <message>
+        <source>tensor {0} has shape {1}; a dimension of zero is invalid. The file is corrupt. {2}</source>
+        <translation>텐서 {0}의 모양이 {1}입니다. 차원이 0일 수는 없습니다. 파일이 손상되었습니다. {2}</translation>
+    </message>
+    <message>
+        <source>tensor {0} has {1} dimensions, expected 1 to {2}. The file is corrupt. {3}</source>
+        <translation>텐서 {0}의 차원이 {1}개입니다. 1~{2}개여야 합니다. 파일이 손상되었습니다. {3}</translation>
+    </message>
+    <message>
+        <source>tensor {0} is there twice. The file is corrupt. {1}</source>
+        <translation>{0} 텐서가 두 번 있습니다. 파일이 손상되었습니다. {1}</translation>
+    </message>
+    <message>
+        <source>tensor {0} of {1}</source>
+        <translation>텐서 {0}(전체 {1}개)</translation>
+    </message>
+    <message>
+        <source>tensor {0} starts at offset {1}, expected a multiple of the alignment {2}. The file is corrupt. {3}</source>
+        <translation>{0} 텐서의 시작 위치가 {1}입니다. 정렬 {2}의 배수여야 합니다. 파일이 손상되었습니다. {3}</translation>
+    </message>
+    <message>
+        <source>tensors {0} and {1} overlap. The file is corrupt. {2}</source>
+        <translation>두 텐서가 겹칩니다: {0}, {1}. 파일이 손상되었습니다. {2}</translation>
+    </message>
+    <message>
+        <source>text</source>
+        <translation>텍스트</translation>
+    </message>
+    <message>
+        <source>the dimensions of tensor {0}</source>
+        <translation>텐서 {0}의 차원 수</translation>
+    </message>
+    <message>
+        <source>the file is empty, expected a GGUF model. {0}</source>
+        <translation>파일이 비어 있습니다. GGUF 모델이어야 합니다. {0}</translation>
+    </message>
+    <message>
+        <source>the header</source>
+        <translation>헤더</translation>
+    </message>
+    <message>
+        <source>the length of {0}</source>
+        <translation>{0}의 길이</translation>
+    </message>
+    <message>
+        <source>the length of {0} is {1}, expected at most {2}. The file is corrupt. {3}</source>
+        <translation>{0}의 길이가 {1}입니다. {2} 이하여야 합니다. 파일이 손상되었습니다. {3}</translation>
+    </message>
+    <message>
+        <source>the mask token {0}</source>
+        <translation>마스크 토큰 {0}</translation>
+    </message>
+    <message>
+        <source>the name of {0}</source>
+        <translation>{0}의 이름</translation>
+    </message>
+    <message>
+        <source>the offset of tensor {0}</source>
+        <translation>텐서 {0}의 오프셋</translation>
+    </message>
+    <message>
+        <source>the string {0}</source>
+        <translation>문자열 {0}</translation>
+    </message>
+    <message>
+        <source>the string {0} of {1}</source>
+        <translation>{1}의 문자열 {0}</translation>
+    </message>
+    <message>
+        <source>the target</source>
+        <translation>대상 모델</translation>
+    </message>
+    <message>
+        <source>the type of tensor {0}</source>
+        <translation>텐서 {0}의 형식</translation>
+    </message>
+    <message>
+        <source>the type of {0}</source>
+        <translation>{0}의 형식</translation>
+    </message>
+    <message>
+        <source>the value of {0}</source>
+        <translation>{0}의 값</translation>
+    </message>
+    <message>
+        <source>the version</source>
+        <translation>버전</translation>
+    </message>
+    <message>
+        <source>the work space finds no room</source>
+        <translation>작업 공간을 둘 자리가 없습니다</translation>
+    </message>
+    <message>
+        <source>the {0} is {1}, expected at most {2} in the {3} bytes that are left. The file is corrupt. {4}</source>
+        <translation>{0}: {1}. 남은 {3}바이트에는 {2} 이하여야 합니다. 파일이 손상되었습니다. {4}</translation>
+    </message>
+    <message>
+        <source>this is a big-endian file (for mainframes); expected little-endian byte order. Get the usual version of the model.</source>
+        <translation>빅 엔디언 파일(메인프레임용)입니다. 리틀 엔디언이어야 합니다. 모델의 일반 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>too large</source>
+        <translation>너무 큼</translation>
+    </message>
+    <message>
+        <source>true or false</source>
+        <translation>참 또는 거짓</translation>
+    </message>
+    <message>
+        <source>trying {0}</source>
+        <translation>{0} 시험 중</translation>
+    </message>
+    <message>
+        <source>up to {0}</source>
+        <translation>{0} 이하</translation>
+    </message>
+    <message>
+        <source>warming up</source>
+        <translation>예열 중</translation>
+    </message>
+    <message>
+        <source>weights so far</source>
+        <translation>지금까지의 가중치</translation>
+    </message>
+    <message>
+        <source>window: no causality</source>
+        <translation>창: 인과성 없음</translation>
+    </message>
+    <message>
+        <source>window: the whole context</source>
+        <translation>창: 전체 컨텍스트</translation>
+    </message>
+    <message>
+        <source>with {0}{1}</source>
+        <translation>{0}{1}</translation>
+    </message>
+    <message>
+        <source>{0} a layer</source>
+        <translation>레이어당 {0}</translation>
+    </message>
+    <message>
+        <source>{0} are missing.</source>
+        <translation>{0} 모자랍니다.</translation>
+    </message>
+    <message>
+        <source>{0} cannot be read: {1}.</source>
+        <translation>{0} 파일을 읽을 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} cannot be written ({1}), so nothing is kept there.</source>
+        <translation>{0}에 쓸 수 없어({1}) 그곳에는 아무것도 보관하지 않습니다.</translation>
+    </message>
+    <message>
+        <source>{0} could not be brought back: {1}. Its files are in {2}.</source>
+        <translation>{0} 모델을 되돌리지 못했습니다: {1}. 파일은 {2}에 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0} could not be copied to {1}: {2}. Choose another models folder, or use the file where it is.</source>
+        <translation>{0} 모델을 {1}에 복사하지 못했습니다: {2}. 다른 모델 폴더를 선택하거나 지금 위치에서 파일을 사용하세요.</translation>
+    </message>
+    <message>
+        <source>{0} could not be moved to the bin: {1}. If it is loaded, unload it first.</source>
+        <translation>{0} 모델을 휴지통으로 옮기지 못했습니다: {1}. 불러온 모델이라면 먼저 꺼내세요.</translation>
+    </message>
+    <message>
+        <source>{0} does not hold {1}: {2}.</source>
+        <translation>{0} 안에 {1} 파일이 없습니다: {2}.</translation>
+    </message>
+    <message>
+        <source>{0} embedding</source>
+        <translation>{0} 임베딩</translation>
+    </message>
+    <message>
+        <source>{0} experts, {1} of them a token; a card takes up to {2} and {3}. {4}</source>
+        <translation>전문가 {0}개, 토큰당 {1}개입니다. 카드에서는 각각 {2}개와 {3}개까지 됩니다. {4}</translation>
+    </message>
+    <message>
+        <source>{0} failed with status {1}</source>
+        <translation>{0} 실패, 상태 {1}</translation>
+    </message>
+    <message>
+        <source>{0} files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
+        <translation>{1} 폴더의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제해 주세요.</translation>
+    </message>
+    <message>
+        <source>{0} formats side by side; expected at most {1}.</source>
+        <translation>나란히 있는 형식이 {0}개입니다. {1}개 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0} had {1} bytes and {2} were read: the file changed while it was copied. Try again when it is complete.</source>
+        <translation>{0} 파일은 {1}바이트였는데 {2}바이트를 읽었습니다. 복사하는 동안 파일이 바뀌었습니다. 파일이 완성되면 다시 시도하세요.</translation>
+    </message>
+    <message>
+        <source>{0} had {1} bytes when opened and has {2} now.</source>
+        <translation>{0} 파일은 열 때 {1}바이트였는데 지금은 {2}바이트입니다.</translation>
+    </message>
+    <message>
+        <source>{0} has 0 draft layers of its own and mtp needs one. Choose a draft&apos;s file, or ngram, which every model can use.</source>
+        <translation>{0}에는 자체 초안 레이어가 없는데 mtp에는 하나가 필요합니다. 초안 파일을 선택하거나, 모든 모델에서 쓸 수 있는 ngram을 선택하세요.</translation>
+    </message>
+    <message>
+        <source>{0} has compute capability {1}.{2}; needed is 7.5 (GeForce RTX 20 series) or newer. The processor is used.</source>
+        <translation>{0}의 컴퓨트 능력이 {1}.{2}입니다. 7.5(GeForce RTX 20 시리즈) 이상이 필요하므로 프로세서를 씁니다.</translation>
+    </message>
+    <message>
+        <source>{0} has no name. The file is corrupt. {1}</source>
+        <translation>{0}에 이름이 없습니다. 파일이 손상되었습니다. {1}</translation>
+    </message>
+    <message>
+        <source>{0} has no vocabulary to compare with {1}.</source>
+        <translation>{0}에는 대상 모델 {1}의 어휘와 비교할 어휘가 없습니다.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} columns, expected a multiple of 8. Load it on the processor.</source>
+        <translation>{0}의 열이 {1}개입니다. 8의 배수여야 합니다. 프로세서에 불러오세요.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} entries, expected {2}.</source>
+        <translation>{0}의 항목이 {1}개입니다. {2}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0} has {1} of memory free, expected {2} more for the model ({3}). Close other programs that use the card, or choose a smaller model or context.</source>
+        <translation>{0}의 여유 메모리는 {1}인데 모델에 필요한 메모리가 {2} 더 있습니다({3}). 카드를 쓰는 다른 프로그램을 닫거나 더 작은 모델 또는 컨텍스트를 선택하세요.</translation>
+    </message>
+    <message>
+        <source>{0} has {1}, which this version cannot run; use another draft.</source>
+        <translation>{0}에는 이 버전에서 실행할 수 없는 부분이 있습니다: {1}. 다른 초안을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>{0} is a {1} file, expected a DFlash draft ({2}).</source>
+        <translation>{0} 파일의 종류는 {1}입니다. DFlash 초안({2})이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0} is no sound safetensors file: {1}.</source>
+        <translation>{0} 파일은 온전한 safetensors 파일이 아닙니다: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is not in Lucebox&apos;s models folder ({1}), so it is not removed here. Delete it in {2}.</source>
+        <translation>{0} 모델은 Lucebox의 모델 폴더({1})에 있지 않으므로 여기서 삭제하지 않습니다. 삭제할 곳: {2}.</translation>
+    </message>
+    <message>
+        <source>{0} is not in the bin.</source>
+        <translation>휴지통에 없습니다: {0}.</translation>
+    </message>
+    <message>
+        <source>{0} numbers</source>
+        <translation>{0} 수</translation>
+    </message>
+    <message>
+        <source>{0} of the draft is not used: Lucebox drafts take the target&apos;s.</source>
+        <translation>초안의 것은 쓰지 않습니다: {0}. Lucebox 초안은 대상 모델의 것을 씁니다.</translation>
+    </message>
+    <message>
+        <source>{0} of {1} bytes finds no room</source>
+        <translation>{1}바이트를 둘 자리가 없습니다({0})</translation>
+    </message>
+    <message>
+        <source>{0} of {1} merges name no tokens and are left out, the first is {2}; text may be cut in other places than the model expects.</source>
+        <translation>병합 규칙 {1}개 중 {0}개가 토큰을 가리키지 않아 뺐습니다. 첫 번째는 {2}입니다. 글이 모델이 기대하는 곳과 다르게 나뉠 수 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0} runs past {1} bytes of header, which no sound file has. The file is corrupt. {2}</source>
+        <translation>{0}: 헤더 {1}바이트를 넘습니다. 온전한 파일에는 없는 일입니다. 파일이 손상되었습니다. {2}</translation>
+    </message>
+    <message>
+        <source>{0} tokens</source>
+        <translation>토큰 {0}개</translation>
+    </message>
+    <message>
+        <source>{0} tokens a pass</source>
+        <translation>한 번에 토큰 {0}개</translation>
+    </message>
+    <message>
+        <source>{0} tokens a step with {1} of {2} experts are more than a card takes at once; choose a smaller prefill chunk.</source>
+        <translation>단계당 토큰 {0}개에 전문가 {2}개 중 {1}개는 카드가 한 번에 처리할 수 있는 양을 넘습니다. 프롬프트 묶음을 줄이세요.</translation>
+    </message>
+    <message>
+        <source>{0} was written to since it was opened.</source>
+        <translation>{0} 파일은 열린 뒤에 내용이 바뀌었습니다.</translation>
+    </message>
+    <message>
+        <source>{0} with a context of {1} tokens needs {2} (weights {3}, context {4}, work space {5}); {6} has {7}, of which {8} are free. {9}.</source>
+        <translation>{0} 모델을 토큰 {1}개의 컨텍스트로 불러오려면 메모리 {2} 이상이 있어야 합니다(가중치 {3}, 컨텍스트 {4}, 작업 공간 {5}). {6}의 메모리는 {7}이고 여유는 {8}입니다. {9}.</translation>
+    </message>
+    <message>
+        <source>{0}, any batch</source>
+        <translation>{0}, 모든 묶음 크기</translation>
+    </message>
+    <message>
+        <source>{0}, f16</source>
+        <translation>{0}, f16</translation>
+    </message>
+    <message>
+        <source>{0}, int8</source>
+        <translation>{0}, int8</translation>
+    </message>
+    <message>
+        <source>{0}, long</source>
+        <translation>{0}, 긴 글</translation>
+    </message>
+    <message>
+        <source>{0}. The file is damaged or made by a faulty tool; get another version of the model.</source>
+        <translation>{0}. 파일이 손상되었거나 잘못된 도구로 만들어졌습니다. 모델의 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}.attention.head_count is {1}, expected a multiple of the {2} key/value heads.</source>
+        <translation>{0}.attention.head_count가 {1}입니다. 키/값 헤드 {2}개의 배수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}.expert_used_count is {1}, expected up to {2}.</source>
+        <translation>{0}.expert_used_count가 {1}입니다. {2} 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}.rope.dimension_count is {1}, expected an even number up to {2}.</source>
+        <translation>{0}.rope.dimension_count가 {1}입니다. {2} 이하의 짝수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}.rope.scaling.type is {1}; this version knows none, linear and yarn.</source>
+        <translation>{0}.rope.scaling.type이 {1}입니다. 이 버전은 none, linear, yarn을 지원합니다.</translation>
+    </message>
+    <message>
+        <source>{0}.ssm: {1} value heads of {2} with inner size {3} and {4} key heads; expected inner size = value heads * state size, and a multiple of the key heads.</source>
+        <translation>{0}.ssm: 크기 {2}의 값 헤드 {1}개, 내부 크기 {3}, 키 헤드 {4}개입니다. 내부 크기는 값 헤드 수 * 상태 크기이고, 키 헤드 수의 배수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: a sliding pattern of {1} layers, expected {2}.</source>
+        <translation>{0}: 슬라이딩 패턴의 레이어가 {1}개입니다. {2}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: arrays inside arrays inside arrays. The file is corrupt.</source>
+        <translation>{0}: 배열이 세 겹으로 들어 있습니다. 파일이 손상되었습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: attention gates of {1} numbers, expected {2} or {3}.</source>
+        <translation>{0}: 어텐션 게이트의 수가 {1}개입니다. {2}개 또는 {3}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: cannot be mapped: {1}.</source>
+        <translation>{0}: 메모리에 연결할 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>{0}: config.json is missing beside {1}; it says how the draft is built. Get the whole folder.</source>
+        <translation>{0}: {1} 옆에 config.json이 없습니다. 초안의 구조가 적혀 있는 파일이니 폴더 전체를 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: expected a JSON object.</source>
+        <translation>{0}: JSON 객체여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: fc.weight is {1}, expected columns in multiples of {2}.</source>
+        <translation>{0}: fc.weight가 {1}입니다. 열의 수는 {2}의 배수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found GGUF version {1}, expected 2 or 3. {2}</source>
+        <translation>{0}: GGUF 버전이 {1}입니다. 2 또는 3이어야 합니다. {2}</translation>
+    </message>
+    <message>
+        <source>{0}: found a folder or device, expected a GGUF file.</source>
+        <translation>{0}: 폴더나 장치입니다. GGUF 파일이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found truth value {1}, expected 0 or 1.</source>
+        <translation>{0}: 참거짓 값이 {1}입니다. 0 또는 1이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found value type {1}, expected 0 to 12. The file is corrupt. {2}</source>
+        <translation>{0}: 값의 형식이 {1}입니다. 0~12여야 합니다. 파일이 손상되었습니다. {2}</translation>
+    </message>
+    <message>
+        <source>{0}: found {1} bytes with SHA-256 {2}..., expected {3} with {4}.... Try again; the download was damaged.</source>
+        <translation>{0}: {1}바이트, SHA-256 {2}...입니다. {3}바이트, {4}...이어야 합니다. 내려받기가 손상되었으니 다시 시도하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1} of the wrong kind.</source>
+        <translation>{0}: 값 {1}의 종류가 잘못되었습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1} outputs an expert, expected a multiple of {2}.</source>
+        <translation>{0}: 전문가당 출력이 {1}개입니다. {2}의 배수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1}, expected a finite number.</source>
+        <translation>{0}: 값이 {1}입니다. 유한한 수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1}, expected a number.</source>
+        <translation>{0}: 값이 {1}입니다. 수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1}, expected at least {2}.</source>
+        <translation>{0}: 값이 {1}입니다. {2} 이상이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1}, expected at most {2}.</source>
+        <translation>{0}: 값이 {1}입니다. {2} 이하여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: found {1}, expected one of {2}.</source>
+        <translation>{0}: 값이 {1}입니다. 다음 중 하나여야 합니다: {2}.</translation>
+    </message>
+    <message>
+        <source>{0}: groups of {1} columns do not divide {2}.</source>
+        <translation>{0}: {2}열은 {1}열씩의 묶음으로 나누어지지 않습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: layers slide over a window that is not given.</source>
+        <translation>{0}: 레이어가 슬라이딩이라는데 창의 크기가 없습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: no .safetensors file is in the folder.</source>
+        <translation>{0}: 폴더에 .safetensors 파일이 없습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: tensor {1} has quantisation type {2}, which this version does not know. Get another quantisation of the model, or update this application.</source>
+        <translation>{0}: {1} 텐서의 양자화 형식({2})을 이 버전은 모릅니다. 모델의 다른 양자화를 구하거나 이 애플리케이션을 업데이트하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: tensor {1} is already in an earlier part. Get the whole set again.</source>
+        <translation>{0}: {1} 텐서가 앞의 파일에 이미 있습니다. 파일 전체를 다시 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: tensor {1} is in another file too.</source>
+        <translation>{0}: {1} 텐서가 다른 파일에도 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: the draft has no tensor {1} {2}.</source>
+        <translation>{0}: 초안에 {1} {2} 텐서가 없습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: the draft has {1} tensors that this version does not use ({2}); it is a variant that cannot be run yet.</source>
+        <translation>{0}: 이 버전에서 쓰지 않는 텐서가 초안에 {1}개 있습니다({2}). 아직 실행할 수 없는 변형입니다.</translation>
+    </message>
+    <message>
+        <source>{0}: the draft reads layers {1}, expected {2} different ones for {3} features.</source>
+        <translation>{0}: 초안이 읽는 레이어가 {1}입니다. 특징 {3}개에는 서로 다른 레이어 {2}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: the file cannot be read: {1}.</source>
+        <translation>{0}: 파일을 읽을 수 없습니다: {1}.</translation>
+    </message>
+    <message>
+        <source>{0}: the file is truncated: {1} runs to byte {2}, past the end of the file. The download is incomplete or the file is corrupt. {3}</source>
+        <translation>{0}: 파일이 잘려 있습니다. {1}: {2}바이트까지 이어지는데 파일의 끝을 넘습니다. 내려받기가 끝나지 않았거나 파일이 손상되었습니다. {3}</translation>
+    </message>
+    <message>
+        <source>{0}: the metadata has no {1}. The draft is incomplete or made by a faulty tool; get another version of it.</source>
+        <translation>{0}: 메타데이터에 {1} 항목이 없습니다. 초안이 불완전하거나 잘못된 도구로 만들어졌습니다. 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: the metadata has no {1}. The file is incomplete or made by a faulty tool; get another version of the model.</source>
+        <translation>{0}: 메타데이터에 {1} 항목이 없습니다. 파일이 불완전하거나 잘못된 도구로 만들어졌습니다. 모델의 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: the parts hold {1} tensors, expected {2}. The set is incomplete; get all its parts again.</source>
+        <translation>{0}: 나뉜 파일들의 텐서가 {1}개입니다. {2}개여야 합니다. 파일이 다 모이지 않았으니 모두 다시 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: this is one of {1} parts of a model, but its name does not end in -00001-of-{2}.gguf or the like. Give the parts their original names.</source>
+        <translation>{0}: {1}개로 나뉜 모델의 한 부분인데 이름이 -00001-of-{2}.gguf 같은 꼴로 끝나지 않습니다. 원래 이름으로 되돌리세요.</translation>
+    </message>
+    <message>
+        <source>{0}: with {1} it brings {2} tokens a pass instead of {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
+        <translation>{0}. {1} 설정에서는 한 번에 토큰 {3}개 대신 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: {1}</source>
+        <translation>{0}: {1}</translation>
+    </message>
+    <message>
+        <source>{0}: {1} has shape {2}, expected {3} from the metadata.</source>
+        <translation>{0}: {1}의 모양이 {2}입니다. 메타데이터에 따르면 {3}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} has the shape {2}.</source>
+        <translation>{0}: {1}의 모양이 {2}입니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} has {2} items, expected {3}.</source>
+        <translation>{0}: {1}의 항목이 {2}개입니다. {3}개여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} heads over {2} key/value heads of {3} and {4} numbers; expected whole groups and one even size.</source>
+        <translation>{0}: 헤드 {1}개, 키/값 헤드 {2}개이고 값이 각각 {3}개와 {4}개입니다. 헤드 묶음은 딱 떨어지고 크기는 같은 짝수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} holds NaN or infinity.</source>
+        <translation>{0}: {1}에 NaN 또는 무한대가 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is there twice, under two spellings.</source>
+        <translation>{0}: {1} 텐서가 두 가지 철자로 두 번 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, expected a finite number.</source>
+        <translation>{0}: {1}의 값이 {2}입니다. 유한한 수여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, expected a list.</source>
+        <translation>{0}: {1}의 값이 {2}입니다. 목록이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, expected one of {3}.</source>
+        <translation>{0}: {1}의 값이 {2}입니다. 다음 중 하나여야 합니다: {3}.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, expected {3}.</source>
+        <translation>{0}: {1}의 값이 {2}입니다. 올바른 값: {3}.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, expected {3}. The files are not parts of one model, or were renamed; get the whole set again.</source>
+        <translation>{0}: {1}의 값이 {2}입니다. {3}이어야 합니다. 한 모델의 파일들이 아니거나 이름이 바뀌었습니다. 파일 전체를 다시 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, which cannot be read.</source>
+        <translation>{0}: {1}의 형식을 읽을 수 없습니다({2}).</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}{3}, expected {4}. The file is damaged or made by a faulty tool; get another version of the model.</source>
+        <translation>{0}: {1}의 값이 {2}{3}입니다. 올바른 값: {4}. 파일이 손상되었거나 잘못된 도구로 만들어졌습니다. 모델의 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} of {2} parts are missing ({3}{4}). Put all parts in one folder, or download the rest.</source>
+        <translation>{0}: 파일 {2}개 중 {1}개가 없습니다({3}{4}). 모든 파일을 한 폴더에 두거나 나머지를 내려받으세요.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} {2} is not rows of whole blocks</source>
+        <translation>{0}: {1} {2} 텐서의 행이 온전한 블록으로 되어 있지 않습니다</translation>
+    </message>
+    <message>
+        <source>{0}merges holds {1}, expected two tokens</source>
+        <translation>{0}merges에 {1} 항목이 있습니다. 토큰 두 개여야 합니다</translation>
+    </message>
+    <message>
+        <source>{0}scores holds a number that is not finite</source>
+        <translation>{0}scores에 유한하지 않은 수가 있습니다</translation>
+    </message>
+    <message>
+        <source>{0}tokens has the byte token {1}, expected &lt;0x00&gt; to &lt;0xFF&gt;</source>
+        <translation>{0}tokens의 바이트 토큰이 {1}입니다. &lt;0x00&gt;~&lt;0xFF&gt;여야 합니다</translation>
+    </message>
+    <message>
+        <source>{0}tokens has {1} byte tokens, expected 256 or none</source>
+        <translation>{0}tokens에 바이트 토큰이 {1}개 있습니다. 256개이거나 없어야 합니다</translation>
+    </message>
+    <message>
+        <source>{0}tokens holds {1} {2} times, expected each token once</source>
+        <translation>{0}tokens에 {1} 토큰이 {2}번 있습니다. 토큰마다 한 번이어야 합니다</translation>
+    </message>
+    <message>
+        <source>{0}tokens is empty, expected the vocabulary</source>
+        <translation>{0}tokens가 비어 있습니다. 어휘가 있어야 합니다</translation>
+    </message>
+    <message>
+        <source>{0}{1} is {2}, expected 0 to {3}</source>
+        <translation>{0}{1}의 값이 {2}입니다. 0~{3}이어야 합니다</translation>
+    </message>
+</context>
+<context>
     <name>EngineController</name>
     <message>
         <source>{name} was not loaded</source>
@@ -2027,7 +3730,7 @@
     </message>
     <message>
         <source>Disk cache</source>
-        <translation type="unfinished"></translation>
+        <translation>디스크 캐시</translation>
     </message>
     <message>
         <source>Device of each model</source>
@@ -2267,6 +3970,14 @@
     <message>
         <source>These hold from the next time that a model is loaded.</source>
         <translation>다음에 모델을 불러올 때부터 적용됩니다.</translation>
+    </message>
+    <message>
+        <source>Conversations on disk</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>They are kept while that is switched on in the Server page.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Files and help</source>
