@@ -249,11 +249,12 @@ class Application(QObject):
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
+        warnings = model.warnings if model is not None else ()
+        name = model.name if model is not None else ""
+        self.window.warn_about("model", [f"{name}: {told(warning)}" for warning in warnings])
         if model is None:
             return
         self.settings.update(last_model=str(model.path))
-        for warning in model.warnings:
-            self.window.say("warn", f"{model.name}: {told(warning)}")
         if self._garbage is not None:
             self._garbage.keep()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -271,6 +271,17 @@ class MainWindow(QMainWindow):
         if any(note.text == text for note in self.findChildren(Banner)):
             return
         self._notes.addWidget(Banner(kind, text, details))
+
+    def warn_about(self, thing: str, texts: Sequence[str]) -> None:
+        """Notes about a thing, such as the loaded model, in the place of its former ones."""
+        for note in self.findChildren(Banner):
+            if note.property("about") == thing:
+                note.setParent(None)
+                note.deleteLater()
+        for text in texts:
+            note = Banner("warn", text)
+            note.setProperty("about", thing)
+            self._notes.addWidget(note)
 
     def retranslate(self) -> None:
         """Take the words of the current language."""

@@ -145,6 +145,9 @@ def test_what_may_spoil_a_models_answers_is_said(
     made = start(Wanted((str(file),)))
     start.qtbot.waitUntil(lambda: notes(made) != [], timeout=5000)
     assert notes(made) == ["mine: The pre-tokenizer 'odd' is not known."]
+    made.window.say("warn", "Something else.")
+    made.controller.unload()
+    start.qtbot.waitUntil(lambda: notes(made) == ["Something else."], timeout=5000)
 
 
 def test_another_launch_brings_its_files(start: Started, tmp_path: Path) -> None:
