@@ -3972,14 +3972,6 @@
         <translation>다음에 모델을 불러올 때부터 적용됩니다.</translation>
     </message>
     <message>
-        <source>Conversations on disk</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>They are kept while that is switched on in the Server page.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Files and help</source>
         <translation>파일과 도움말</translation>
     </message>
