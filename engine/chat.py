@@ -192,15 +192,15 @@ class _Template:
         self.escapes = "ensure_ascii" in source
         self.searched: frozenset[str] = frozenset()
         self._code: CodeType | None = None
-        environment = TemplateEnvironment(Allowance(_ROUNDS, _SIZE), datetime.now)
+        self._environment = TemplateEnvironment(Allowance(_ROUNDS, _SIZE), datetime.now)
         if len(source) > _MAX_SOURCE:
             self.problem = f"it has {len(source):,} characters, expected at most {_MAX_SOURCE:,}"
             return
         try:
-            tree = environment.parse(source)
+            tree = self._environment.parse(source)
             self.typed = _reads_text_parts(tree)
             self.searched = frozenset(_searched(tree))
-            self._code = environment.compile_template(source)
+            self._code = self._environment.compile_template(source)
         except TemplateSyntaxError as error:
             self.problem = f"line {error.lineno}: {error.message}"
         except (Exception, MemoryError) as error:
@@ -217,7 +217,7 @@ class _Template:
             _SIZE + size * (_SIZE_PER_CHARACTER + 2 * n_messages),
             _SECONDS + _SECONDS_PER_MESSAGE * n_messages,
         )
-        return TemplateEnvironment(allowance, now).run(self._code, variables)
+        return self._environment.again(allowance, now).run(self._code, variables)
 
 
 def _told(error: Exception) -> TemplateError:

@@ -7,6 +7,7 @@ itself, at the same place every time and on every machine.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import nodes
+from jinja2.defaults import DEFAULT_FILTERS
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context
@@ -126,7 +128,7 @@ class Allowance:
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """The environment that chat templates expect, for one render."""
+    """The environment that chat templates expect, with the allowance of one render."""
 
     intercepted_binops = frozenset(["+", "*", "**", "%"])
 
@@ -136,18 +138,27 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols],
             optimized=False, finalize=_charge_output, cache_size=0,
         )  # fmt: skip
+        del self.globals["lipsum"]
+        self.globals["raise_exception"] = _raise_exception
+        self._begin(allowance, now)
+
+    def again(self, allowance: Allowance, now: Callable[[], datetime]) -> TemplateEnvironment:
+        """This environment for another render; making a new one takes many times as long."""
+        other = copy.copy(self)
+        other._begin(allowance, now)
+        return other
+
+    def _begin(self, allowance: Allowance, now: Callable[[], datetime]) -> None:
         self.allowance = allowance
         self._now = now
-        self.filters["tojson"] = _tojson
-        self.filters = {name: self._charged(name, f) for name, f in self.filters.items()} | {
+        self.filters = {
+            **_FILTERS,
             "_round": allowance.round,
             "_scanned": allowance.scan,
             "_made": allowance.made,
             "_joined": self._join,
         }
-        del self.globals["lipsum"], self.filters["urlize"]
-        self.globals["raise_exception"] = _raise_exception
-        self.globals["strftime_now"] = self._strftime_now
+        self.globals = {**self.globals, "strftime_now": self._strftime_now}
 
     def compile_template(self, source: str) -> CodeType:
         """`source` as code that charges what it does; raises what jinja2 raises."""
@@ -177,8 +188,8 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         """Charge calls, and those of text's own methods before they are made."""
         __self.allowance.round()
         if isinstance(__obj, BuiltinMethodType):
-            args = _listed(__obj.__name__, 0, args)
-            __self._check(__obj.__self__, __obj.__name__, args, kwargs)
+            args = _listed(__obj.__name__, args)
+            __self.check(__obj.__self__, __obj.__name__, args, kwargs)
         result = super().call(__context, __obj, *args, **kwargs)
         return __self.allowance.made(result)
 
@@ -193,25 +204,13 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             return None
 
         def charged(*args: Any, **kwargs: Any) -> str:
-            self._check(value.__self__, "str.format", args, kwargs)
+            self.check(value.__self__, "str.format", args, kwargs)
             return safe(*args, **kwargs)
 
         return charged
 
-    def _charged(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        n_extra = int(hasattr(function, "jinja_pass_arg"))
-
-        @functools.wraps(function)
-        def charged(*args: Any, **kwargs: Any) -> Any:
-            self.allowance.round()
-            args = _listed(name, n_extra, args)
-            if len(args) > n_extra:
-                self._check(args[n_extra], name, args[n_extra + 1 :], kwargs)
-            return self.allowance.made(function(*args, **kwargs))
-
-        return charged
-
-    def _check(self, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check(self, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Charge for what a text method or a filter will make of `value`."""
         self.allowance.scan(value)
         self.allowance.charge(_growth(value, name, [*args, *kwargs.values()]))
 
@@ -225,11 +224,37 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return "".join(map(str, parts))
 
 
-def _listed(name: str, position: int, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _charged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that charges what it does to the environment that it is used in."""
+    wanted = getattr(function, "jinja_pass_arg", None)
+
+    @functools.wraps(function)
+    def charged(context: Context, *args: Any, **kwargs: Any) -> Any:
+        environment = context.environment
+        assert isinstance(environment, TemplateEnvironment)
+        environment.allowance.round()
+        args = _listed(name, args)
+        if args:
+            environment.check(args[0], name, args[1:], kwargs)
+        if wanted is not None:
+            args = (_passed(wanted.name, context), *args)
+        return environment.allowance.made(function(*args, **kwargs))
+
+    return jinja2.pass_context(charged)
+
+
+def _passed(wanted: str, context: Context) -> Any:
+    """What jinja2 hands to a filter ahead of its arguments."""
+    return {
+        "context": context, "eval_context": context.eval_ctx, "environment": context.environment,
+    }[wanted]  # fmt: skip
+
+
+def _listed(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """`args` in which what `join` joins has a length."""
-    if name != "join" or len(args) <= position or isinstance(args[position], str | list | tuple):
+    if name != "join" or not args or isinstance(args[0], str | list | tuple):
         return args
-    return (*args[:position], list(args[position]), *args[position + 1 :])
+    return (list(args[0]), *args[1:])
 
 
 def _growth(value: Any, name: str, given: list[Any]) -> int:
@@ -363,3 +388,10 @@ def _tojson(
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
+
+
+_FILTERS = {
+    name: _charged(name, function)
+    for name, function in {**DEFAULT_FILTERS, "tojson": _tojson}.items()
+    if name != "urlize"
+}
