@@ -167,64 +167,73 @@ def _try(name: str, folder: Path, work: Path, server: Server, script: Script | N
     home = work / "home"
     home.mkdir(parents=True)
     environment = {
-        **{k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
+        "PATH": os.environ[
+            "PATH"
+        ],  # and nothing else: no keys, proxies or settings of who runs this
         **client.environment,
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "XDG_DATA_HOME": str(home / ".local/share"),
     }
     ask = _asker(name, client, folder, work, environment, target)
-    before = server.models.all[0]
-    output = ask(f"Say the word {MARKER}.")
-    if output is None:
-        return f"no turn was finished within {_SECONDS} s"
+    served = server.models.all[0]
+    before = served.engine.metrics().completion_tokens_total
+    status, output = ask(f"Say the word {MARKER}.")
+    if status != 0:
+        return f"it ended with {status}: {output[-600:]}"
     if script is None:
-        return None if output.strip() else "nothing was printed"
+        written = served.engine.metrics().completion_tokens_total - before
+        return None if written and output.strip() else f"no turn was finished: {output[-600:]}"
     if SAID not in output:
         return f"the answer did not arrive: {output[-600:]}"
     script.use_tool, script.result_came_back = True, False
     try:
-        output = ask("Please run a command for me.")
+        _, output = ask("Please run a command for me.")
     finally:
         script.use_tool = False
     if not script.result_came_back:
-        return f"the tool's result did not come back: {(output or '')[-600:]}"
-    return None if before.in_flight == 0 else "an answer is still being written"
+        return f"the tool's result did not come back: {output[-600:]}"
+    return None if served.in_flight == 0 else "an answer is still being written"
 
 
 def _install(client: Client, folder: Path) -> str | None:
-    if (folder / "node_modules" / ".bin" / client.binary).exists():
+    if (folder / "bin" / client.binary).exists():
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), client.package]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # Newer npm runs a package's own script, which puts its binary in place, only where it is named.
+    done = subprocess.run(
+        ["npm", "install", "--global", "--no-audit", "--no-fund",
+         f"--allow-scripts={client.package}", "--prefix", str(folder), client.package],
+        capture_output=True, text=True,
+    )  # fmt: skip
     return f"npm failed: {done.stderr[-500:]}" if done.returncode else None
 
 
 def _asker(
     name: str, client: Client, folder: Path, work: Path, environment: dict[str, str], target: Target
-) -> Callable[[str], str | None]:
-    """A function that asks the client something and gives what it printed, None where it took too long."""
+) -> Callable[[str], tuple[int | None, str]]:
+    """Asks the client something and gives its exit status, None after too long, and what it printed."""
     found = recipe(name, target, Path(environment["HOME"]))
     write(found)
     words = shlex.split(found.start)
     place = work / "project"
     place.mkdir()
     subprocess.run(["git", "init", "-q", str(place)], check=True)
-    binary = str(folder / "node_modules" / ".bin" / client.binary)
+    binary = str(folder / "bin" / client.binary)
     flags = shlex.split(client.flags)
     # A subcommand comes first, and plain flags last.
     inner = [*flags, *words[1:]] if not flags[0].startswith("-") else [*words[1:], *flags]
 
-    def ask(text: str) -> str | None:
+    def ask(text: str) -> tuple[int | None, str]:
         try:
             done = subprocess.run(
                 [binary, *inner, text], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                 capture_output=True, text=True, timeout=_SECONDS,
             )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return None
-        return done.stdout + done.stderr
+        except subprocess.TimeoutExpired as late:
+            said = late.stdout or b""
+            return None, said if isinstance(said, str) else said.decode("utf-8", "replace")
+        return done.returncode, done.stdout + done.stderr
 
     return ask
 
