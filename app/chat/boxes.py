@@ -49,7 +49,7 @@ def cut(text: str, start: int, end: int) -> str:
 class Part(NamedTuple):
     """A piece, or a stretch of a long one; `source` is the piece's index, `start` where its code begins.
 
-    `columns` are the widest cells of the whole table in characters.
+    `columns` are the widest cells of the whole table in letters.
     """
 
     piece: Piece
@@ -69,7 +69,7 @@ def split(piece: Piece, source: int) -> list[Part]:
     columns = [1] * max(len(row) for row in piece.rows)
     for row in piece.rows:
         for c, cell in enumerate(row):
-            columns[c] = max(columns[c], sum(len(s.text) for s in cell))
+            columns[c] = max(columns[c], sum(_letters(s.text) for s in cell))
     starts = range(0, len(piece.rows), TABLE_ROWS)
     return [
         Part(
@@ -78,6 +78,13 @@ def split(piece: Piece, source: int) -> list[Part]:
         )
         for at in starts
     ]  # fmt: skip
+
+
+def _letters(text: str) -> int:
+    """How many Latin letters are about as wide as a text: those of East Asia take two places."""
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def _split_code(piece: Piece, source: int) -> list[Part]:
@@ -377,7 +384,8 @@ def _lay_table(box: Box, style: Style) -> None:
 
 def _columns(columns: Sequence[int], room: float, style: Style, pad: float) -> list[float]:
     """Widths for columns of so many letters: as wide as they want, or narrow ones first."""
-    wanted = [n * style.column * 0.95 + 2 * pad + 4 for n in columns]
+    # A letter and a half more: short bold words are wider than the mean, and must not be broken.
+    wanted = [(n * 0.95 + 1.5) * style.column + 2 * pad for n in columns]
     widths = [0.0] * len(wanted)
     left = room
     for rank, c in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):

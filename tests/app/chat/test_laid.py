@@ -184,6 +184,13 @@ def test_tables_fit(style: Style, lexers: Lexers) -> None:
     assert made.boxes[0].runs[2].text == "1"
 
 
+def test_short_words_in_a_table_are_not_broken(style: Style, lexers: Lexers) -> None:
+    head = "|name|number|이름|항목 이름|text|\n|-|-|-|-|-|\n"
+    made = laid(head + f"|a|1|가|나|{'many words ' * 40}|\n", style, lexers, 600)
+    lines = {r.text: r.layout.lineCount() for r in made.boxes[0].runs}
+    assert [lines[t] for t in ("name", "number", "이름", "항목 이름")] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize(
     "text",
     [
