@@ -80,13 +80,13 @@ class Decimal(_Quiet, QDoubleSpinBox):
 
 
 class Row(QWidget):
-    """Title and help at the left, a control at the right."""
+    """Title and help at the left, a control at the right; `texts` may be given more lines."""
 
     def __init__(self, title: str, help: str, control: QWidget, wide: bool = False) -> None:
         super().__init__()
         name = label(title, wrap=wide)
         name.setBuddy(control)
-        texts = QVBoxLayout()
+        self.texts = texts = QVBoxLayout()
         texts.setSpacing(2)
         texts.addWidget(name)
         if help:

@@ -60,20 +60,8 @@ class Settings(QObject):
         return engine_config(self.value)
 
     def config_of(self, path: Path) -> EngineConfig:
-        """How one model runs: as all others, on the device and with the draft chosen for it.
-
-        A draft's file that is gone counts as no choice.
-        """
-        config, value = self.engine_config(), self.value
-        device, draft = value.devices.get(str(path)), value.drafts.get(str(path))
-        if isinstance(device, str):
-            config = dataclasses.replace(config, device=device)
-        if draft == Spec.OFF.value:
-            return dataclasses.replace(config, spec=Spec.OFF)
-        if isinstance(draft, str) and (draft in FILELESS_DRAFTERS or Path(draft).exists()):
-            spec = Spec.AUTO if config.spec is Spec.OFF else config.spec
-            config = dataclasses.replace(config, draft=draft, spec=spec)
-        return config
+        """How one model runs."""
+        return config_of(self.value, path)
 
     def choose_draft(self, path: Path, draft: str | None) -> None:
         """Remember what guesses for a model: a name or a file, "off", or None for what the engine chooses."""
@@ -115,6 +103,23 @@ class Settings(QObject):
             except Exception as error:
                 log.exception("Saving the settings failed.")
                 self.save_failed.emit(str(error))
+
+
+def config_of(value: AppSettings, path: Path) -> EngineConfig:
+    """How one model runs: as all others, on the device and with the draft chosen for it.
+
+    A draft's file that is gone counts as no choice.
+    """
+    config = engine_config(value)
+    device, draft = value.devices.get(str(path)), value.drafts.get(str(path))
+    if isinstance(device, str):
+        config = dataclasses.replace(config, device=device)
+    if draft == Spec.OFF.value:
+        return dataclasses.replace(config, spec=Spec.OFF)
+    if isinstance(draft, str) and (draft in FILELESS_DRAFTERS or Path(draft).exists()):
+        spec = Spec.AUTO if config.spec is Spec.OFF else config.spec
+        config = dataclasses.replace(config, draft=draft, spec=spec)
+    return config
 
 
 def load_settings() -> tuple[Settings, str | None]:

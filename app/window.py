@@ -56,6 +56,7 @@ class PageSpec:
 PAGES = (
     PageSpec("chat", "chat", "app.chat.page:ChatPage"),
     PageSpec("models", "models", "app.models.page:ModelsPage"),
+    PageSpec("tune", "tune", "app.tune.page:TunePage"),
     PageSpec("devices", "devices", "app.devices.page:DevicesPage"),
     PageSpec("server", "server", "app.server.page:ServerPage"),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
@@ -120,6 +121,7 @@ class MainWindow(QMainWindow):
         known = {
             "chat": self.tr("Chat"),
             "models": self.tr("Models"),
+            "tune": self.tr("Tune"),
             "devices": self.tr("Devices"),
             "server": self.tr("Server"),
             "settings": self.tr("Settings"),

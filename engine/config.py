@@ -363,6 +363,9 @@ class AppSettings:
     drafts: dict[str, Any] = setting(
         {}, "Draft of each model", "By model file; what guesses, if not what the engine chooses."
     )
+    presets: dict[str, dict[str, Any]] = setting(
+        {}, "Presets", "By name; what is changed from the defaults of how models run."
+    )
     sampling: dict[str, dict[str, Any]] = setting(
         {}, "Sampling of each model", "By model file; what the user changed from the defaults."
     )

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,42 @@ from engine.placement import Taken
 
 
 @dataclass(frozen=True, slots=True)
+class Drafted:
+    """What a drafter brought when it was measured: tokens a second without it (`off`) and with (`on`), and
+    tokens a verified draft; `day` is an ISO date."""
+
+    off: float
+    on: float
+    accepted: float | None
+    day: str
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as without."""
+        return self.on / self.off
+
+    @classmethod
+    def from_json(cls, found: Any) -> Drafted | None:
+        """From a record; None for one that is not sound."""
+        if not isinstance(found, Mapping) or not isinstance(found.get("day"), str):
+            return None
+        off, on = _positive(found.get("off")), _positive(found.get("on"))
+        if off is None or on is None:
+            return None
+        return cls(off, on, _positive(found.get("accepted")), found["day"])
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One model's notes. Rates in tokens a second, `load_s` in seconds, `memory` of the last load; None
-    is not measured yet."""
+    is not measured yet. `drafters` are those that were measured, by `EngineConfig.draft`; "" is the usual."""
 
     name: str | None = None
     decode_rate: float | None = None
     prefill_rate: float | None = None
     load_s: float | None = None
     memory: Taken | None = None
+    drafters: Mapping[str, Drafted] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, found: Any) -> Record:
@@ -32,9 +59,13 @@ class Record:
             return cls()
         name = found.get("name")
         numbers = {n: _positive(found.get(n)) for n in ("decode_rate", "prefill_rate", "load_s")}
+        drafters = found.get("drafters")
+        drafted = drafters.items() if isinstance(drafters, Mapping) else ()
+        sound = {name: Drafted.from_json(value) for name, value in drafted}
         return cls(
             name=name if isinstance(name, str) and name.strip() else None,
             memory=Taken.from_json(found.get("memory")),
+            drafters={name: value for name, value in sound.items() if value is not None},
             **numbers,
         )
 

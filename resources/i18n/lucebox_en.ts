@@ -29,6 +29,16 @@
     </message>
 </context>
 <context>
+    <name>Doctor</name>
+    <message numerus="yes">
+        <source>%n token(s)</source>
+        <translation>
+            <numerusform>%n token</numerusform>
+            <numerusform>%n tokens</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>DropOverlay</name>
     <message numerus="yes">
         <source>%n file(s)</source>

@@ -32,6 +32,89 @@
     </message>
 </context>
 <context>
+    <name>Before</name>
+    <message>
+        <source>Before you apply</source>
+        <translation>적용하기 전에</translation>
+    </message>
+    <message>
+        <source>tok/s</source>
+        <translation>토큰/초</translation>
+    </message>
+    <message>
+        <source>Apply</source>
+        <translation>적용</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>Undo changes</source>
+        <translation>변경 취소</translation>
+    </message>
+    <message>
+        <source>Changes</source>
+        <translation>변경 사항</translation>
+    </message>
+    <message>
+        <source>Memory after applying</source>
+        <translation>적용 후 메모리</translation>
+    </message>
+    <message>
+        <source>What happens</source>
+        <translation>적용하면</translation>
+    </message>
+    <message>
+        <source>None yet</source>
+        <translation>아직 없음</translation>
+    </message>
+    <message>
+        <source>Nothing would change.</source>
+        <translation>바뀌는 것이 없습니다.</translation>
+    </message>
+    <message>
+        <source>Choose something; it is told here before it is done.</source>
+        <translation>항목을 선택하면 적용하기 전에 여기에 표시됩니다.</translation>
+    </message>
+    <message>
+        <source>The model is loaded again; answers under way end, chats stay. If it fails, the model runs as before.</source>
+        <translation>모델을 다시 불러옵니다. 진행 중인 답변은 끝나고 채팅은 그대로 남습니다. 실패하면 모델은 이전 설정으로 계속 실행됩니다.</translation>
+    </message>
+    <message>
+        <source>The last load took {n} s.</source>
+        <translation>지난번에는 불러오는 데 {n}초 걸렸습니다.</translation>
+    </message>
+    <message>
+        <source>last measured while writing</source>
+        <translation>글을 쓰는 동안 마지막으로 측정</translation>
+    </message>
+    <message>
+        <source>not measured yet</source>
+        <translation>아직 측정하지 않음</translation>
+    </message>
+    <message>
+        <source>{n}× the speed</source>
+        <translation>속도 {n}×</translation>
+    </message>
+    <message>
+        <source>measured {day}. Without drafts: {rate}</source>
+        <translation>{day} 측정. 초안 없이: {rate}</translation>
+    </message>
+    <message>
+        <source>as the last load measured</source>
+        <translation>지난번 불러올 때 측정한 값</translation>
+    </message>
+    <message>
+        <source>estimated</source>
+        <translation>추정</translation>
+    </message>
+    <message>
+        <source>{size} with a context of {n} tokens, {said}; now {held}</source>
+        <translation>컨텍스트 {n} 토큰에 {size}, {said}; 현재 {held}</translation>
+    </message>
+</context>
+<context>
     <name>BinButton</name>
     <message numerus="yes">
         <source>Bin, %n model(s)</source>
@@ -622,6 +705,95 @@
     </message>
 </context>
 <context>
+    <name>Doctor</name>
+    <message>
+        <source>Examining</source>
+        <translation>검사 중</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>중지</translation>
+    </message>
+    <message>
+        <source>Copy report</source>
+        <translation>보고서 복사</translation>
+    </message>
+    <message>
+        <source>Accepted at draft position, percent</source>
+        <translation>초안 위치별 채택률(%)</translation>
+    </message>
+    <message>
+        <source>Draft doctor</source>
+        <translation>초안 진단</translation>
+    </message>
+    <message>
+        <source>{draft} on {model}</source>
+        <translation>{model}에 대한 {draft}</translation>
+    </message>
+    <message>
+        <source>Loading the model once more</source>
+        <translation>모델을 한 번 더 불러오는 중</translation>
+    </message>
+    <message>
+        <source>The model writes</source>
+        <translation>모델이 글을 쓰는 중</translation>
+    </message>
+    <message>
+        <source>The draft guesses</source>
+        <translation>초안이 예측하는 중</translation>
+    </message>
+    <message>
+        <source>Trying other settings</source>
+        <translation>다른 설정을 시도하는 중</translation>
+    </message>
+    <message>
+        <source>{done} of {total}</source>
+        <translation>{total} 중 {done}</translation>
+    </message>
+    <message>
+        <source>{n} tokens per step</source>
+        <translation>단계당 {n} 토큰</translation>
+    </message>
+    <message>
+        <source>Captured layers</source>
+        <translation>읽는 층</translation>
+    </message>
+    <message>
+        <source>Size of their outputs</source>
+        <translation>층 출력의 크기</translation>
+    </message>
+    <message>
+        <source>Size of the draft&apos;s norm</source>
+        <translation>초안 정규화의 크기</translation>
+    </message>
+    <message>
+        <source>Rope base</source>
+        <translation>RoPE 기준값</translation>
+    </message>
+    <message>
+        <source>Mask token</source>
+        <translation>마스크 토큰</translation>
+    </message>
+    <message>
+        <source>Block</source>
+        <translation>블록</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n token(s)</source>
+        <translation>
+            <numerusform>토큰 %n개</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Sliding window</source>
+        <translation>슬라이딩 윈도</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>없음</translation>
+    </message>
+</context>
+<context>
     <name>DraftPanel</name>
     <message>
         <source>Drafts</source>
@@ -745,6 +917,41 @@
     <message>
         <source>{name}, comes with Lucebox</source>
         <translation>{name}, Lucebox에 포함</translation>
+    </message>
+</context>
+<context>
+    <name>Drafters</name>
+    <message>
+        <source>Drafter</source>
+        <translation>초안 방식</translation>
+    </message>
+    <message>
+        <source>Fits this model</source>
+        <translation>이 모델에 맞음</translation>
+    </message>
+    <message>
+        <source>Accepted per step</source>
+        <translation>단계당 채택</translation>
+    </message>
+    <message>
+        <source>Speed-up</source>
+        <translation>속도 향상</translation>
+    </message>
+    <message>
+        <source>no file</source>
+        <translation>파일 없음</translation>
+    </message>
+    <message>
+        <source>comes with Lucebox, {size}</source>
+        <translation>Lucebox에 포함, {size}</translation>
+    </message>
+    <message>
+        <source>Automatic, now: {name}</source>
+        <translation>자동, 현재: {name}</translation>
+    </message>
+    <message>
+        <source>fits</source>
+        <translation>맞음</translation>
     </message>
 </context>
 <context>
@@ -2953,6 +3160,10 @@
         <translation>모델</translation>
     </message>
     <message>
+        <source>Tune</source>
+        <translation>조정</translation>
+    </message>
+    <message>
         <source>Devices</source>
         <translation>장치</translation>
     </message>
@@ -3316,6 +3527,41 @@
     <message>
         <source>Next version</source>
         <translation>다음 버전</translation>
+    </message>
+</context>
+<context>
+    <name>Presets</name>
+    <message>
+        <source>Preset</source>
+        <translation>프리셋</translation>
+    </message>
+    <message>
+        <source>Save these settings as a preset</source>
+        <translation>이 설정을 프리셋으로 저장</translation>
+    </message>
+    <message>
+        <source>Delete this preset</source>
+        <translation>이 프리셋 삭제</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>Own settings</source>
+        <translation>직접 설정</translation>
+    </message>
+    <message>
+        <source>Save as a preset</source>
+        <translation>프리셋으로 저장</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>이름</translation>
+    </message>
+    <message>
+        <source>{name} is deleted.</source>
+        <translation>{name}을(를) 삭제했습니다.</translation>
     </message>
 </context>
 <context>
@@ -3747,6 +3993,14 @@
     <message>
         <source>By model file; what guesses, if not what the engine chooses.</source>
         <translation>모델 파일별로, 엔진이 고르는 것 대신 추측하는 것.</translation>
+    </message>
+    <message>
+        <source>Presets</source>
+        <translation>프리셋</translation>
+    </message>
+    <message>
+        <source>By name; what is changed from the defaults of how models run.</source>
+        <translation>이름별; 모델 실행 방식의 기본값에서 바꾼 것.</translation>
     </message>
     <message>
         <source>Sampling of each model</source>
@@ -4213,6 +4467,168 @@
     </message>
 </context>
 <context>
+    <name>Trying</name>
+    <message>
+        <source>Try it</source>
+        <translation>시험해 보기</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>중지</translation>
+    </message>
+    <message>
+        <source>Measuring</source>
+        <translation>측정 중</translation>
+    </message>
+    <message>
+        <source>Off and on, the same texts</source>
+        <translation>끔과 켬 비교, 같은 글</translation>
+    </message>
+    <message>
+        <source>The loaded model writes four short texts with drafts and without; it takes some seconds, and nothing is kept of the texts.</source>
+        <translation>불러온 모델이 짧은 글 네 편을 초안을 켜고 끈 채로 씁니다. 몇 초 걸리며 글은 저장하지 않습니다.</translation>
+    </message>
+    <message>
+        <source>beginning</source>
+        <translation>시작하는 중</translation>
+    </message>
+    <message>
+        <source>{done} of {total}</source>
+        <translation>{total} 중 {done}</translation>
+    </message>
+    <message>
+        <source>The model must be loaded and idle.</source>
+        <translation>모델을 불러온 상태에서 쉬고 있어야 합니다.</translation>
+    </message>
+    <message>
+        <source>The model was loaded without drafts. Choose a drafter and apply first.</source>
+        <translation>모델을 초안 없이 불러왔습니다. 먼저 초안 방식을 선택하고 적용하세요.</translation>
+    </message>
+    <message>
+        <source>Measure with drafts and without (F5)</source>
+        <translation>초안을 켜고 끈 채로 측정(F5)</translation>
+    </message>
+    <message>
+        <source>Code</source>
+        <translation>코드</translation>
+    </message>
+    <message>
+        <source>Mathematics</source>
+        <translation>수학</translation>
+    </message>
+    <message>
+        <source>Chat</source>
+        <translation>대화</translation>
+    </message>
+    <message>
+        <source>Lists</source>
+        <translation>목록</translation>
+    </message>
+    <message>
+        <source>All</source>
+        <translation>전체</translation>
+    </message>
+    <message>
+        <source>The texts are equal, token for token.</source>
+        <translation>두 글은 토큰 하나까지 같습니다.</translation>
+    </message>
+    <message>
+        <source>A text differs with drafts, which should not be. Report it.</source>
+        <translation>초안을 켜면 글이 달라집니다. 있어서는 안 되는 일이니 알려 주세요.</translation>
+    </message>
+    <message>
+        <source>Drafts are paused now: they cost more than they bring here.</source>
+        <translation>지금은 초안을 쉬고 있습니다. 여기서는 얻는 것보다 비용이 큽니다.</translation>
+    </message>
+    <message>
+        <source>Speed with drafts and without</source>
+        <translation>초안을 켰을 때와 껐을 때의 속도</translation>
+    </message>
+    <message>
+        <source>Text</source>
+        <translation>글</translation>
+    </message>
+    <message>
+        <source>Off tok/s</source>
+        <translation>끔 토큰/초</translation>
+    </message>
+    <message>
+        <source>On tok/s</source>
+        <translation>켬 토큰/초</translation>
+    </message>
+    <message>
+        <source>Accepted</source>
+        <translation>채택</translation>
+    </message>
+    <message>
+        <source>Speed-up</source>
+        <translation>속도 향상</translation>
+    </message>
+</context>
+<context>
+    <name>TunePage</name>
+    <message>
+        <source>Tune</source>
+        <translation>조정</translation>
+    </message>
+    <message>
+        <source>How models run</source>
+        <translation>모델 실행 방식</translation>
+    </message>
+    <message>
+        <source>Each of these needs the model to be loaded again, which Apply does.</source>
+        <translation>모두 모델을 다시 불러와야 하며, 적용을 누르면 그렇게 합니다.</translation>
+    </message>
+    <message>
+        <source>No model is loaded</source>
+        <translation>불러온 모델이 없습니다</translation>
+    </message>
+    <message>
+        <source>What can be tuned, and what that costs, depends on the model.</source>
+        <translation>조정할 수 있는 것과 그 비용은 모델에 따라 다릅니다.</translation>
+    </message>
+    <message>
+        <source>Choose a model</source>
+        <translation>모델 선택</translation>
+    </message>
+    <message>
+        <source>Apply</source>
+        <translation>적용</translation>
+    </message>
+    <message>
+        <source>Undo changes</source>
+        <translation>변경 취소</translation>
+    </message>
+    <message>
+        <source>Speculation</source>
+        <translation>추측 디코딩</translation>
+    </message>
+    <message>
+        <source>A small drafter guesses ahead and the model checks all guesses in one pass; the text stays the same.</source>
+        <translation>작은 초안 모델이 앞서 예측하고 모델이 한 번에 모두 검사합니다. 글은 그대로입니다.</translation>
+    </message>
+    <message>
+        <source>Draft doctor</source>
+        <translation>초안 진단</translation>
+    </message>
+    <message>
+        <source>Make a draft…</source>
+        <translation>초안 만들기…</translation>
+    </message>
+    <message>
+        <source>Shape of drafts</source>
+        <translation>초안의 형태</translation>
+    </message>
+    <message>
+        <source>Measure with drafts and without</source>
+        <translation>초안을 켜고 끈 채로 측정</translation>
+    </message>
+    <message>
+        <source>Only a draft&apos;s file can be examined.</source>
+        <translation>초안 파일만 진단할 수 있습니다.</translation>
+    </message>
+</context>
+<context>
     <name>_FoundList</name>
     <message>
         <source>Found on this PC</source>
@@ -4578,6 +4994,61 @@
     <message>
         <source>{n} tok/s, measured</source>
         <translation>{n} tok/s, 측정됨</translation>
+    </message>
+</context>
+<context>
+    <name>tune</name>
+    <message>
+        <source>{size} of KV cache for {n} tokens; each 1,024 more take {more}.</source>
+        <translation>{n} 토큰에 KV 캐시 {size}, 1,024 토큰마다 {more} 추가.</translation>
+    </message>
+    <message>
+        <source>Each request more takes up to {size} of KV cache.</source>
+        <translation>요청이 하나 늘 때마다 KV 캐시를 최대 {size} 씁니다.</translation>
+    </message>
+    <message>
+        <source>{size} of work space. Larger: long prompts are read faster, others wait longer.</source>
+        <translation>작업 공간 {size}. 크게 하면 긴 프롬프트를 빨리 읽지만 다른 요청은 더 기다립니다.</translation>
+    </message>
+    <message>
+        <source>{size} of weights. Fast is quicker; answers hardly differ.</source>
+        <translation>가중치 {size}. 빠름이 더 빠르고 답변은 거의 같습니다.</translation>
+    </message>
+    <message>
+        <source>This PC has {n} cores; more threads than these are no faster.</source>
+        <translation>이 PC의 코어는 {n}개입니다. 스레드가 그보다 많아도 빨라지지 않습니다.</translation>
+    </message>
+    <message>
+        <source>It would run on {name}.</source>
+        <translation>{name}에서 실행됩니다.</translation>
+    </message>
+    <message>
+        <source>More guesses make a pass dearer; automatic weighs that by what passes cost here.</source>
+        <translation>많이 예측할수록 한 번의 검사가 비싸집니다. 자동은 이 PC의 검사 비용을 따져 정합니다.</translation>
+    </message>
+    <message>
+        <source>The model runs with the new settings.</source>
+        <translation>모델이 새 설정으로 실행됩니다.</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>What the text repeats</source>
+        <translation>반복되는 글</translation>
+    </message>
+    <message>
+        <source>The model&apos;s own draft layer</source>
+        <translation>모델 자체 초안 층</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>끔</translation>
     </message>
 </context>
 </TS>
