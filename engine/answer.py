@@ -80,8 +80,8 @@ class Answer:
         """The sequence is admitted; only the first admission is told."""
         if self._began is None:
             self._began = time.perf_counter()
-            n = self.sequence.n_reused
-            self._usage = replace(self._usage, reused_tokens=n)
+            n, of_answer = self.sequence.n_given, self.sequence.given_answer
+            self._usage = replace(self._usage, reused_tokens=n, reused_answer=of_answer)
             self._emit(Started(self._id, self.sequence.n_prompt, n))
 
     def progress(self) -> None:

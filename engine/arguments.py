@@ -9,6 +9,7 @@ import json
 import sys
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,15 @@ def add_settings(
             continue
         kind = _kind(hints[name])
         if kind is bool:
-            group.add_argument(
-                info.flag, dest=name, action="store_true", default=None, help=info.help
-            )
+            both = argparse.BooleanOptionalAction if known[name] is True else "store_true"
+            group.add_argument(info.flag, dest=name, action=both, default=None, help=info.help)
             continue
         many = typing.get_origin(hints[name]) is list
         group.add_argument(
             info.flag,
             dest=name,
             action="append" if many else action,
-            type=str if issubclass(kind, enum.Enum) else kind,
+            type=_reader(kind, types.NoneType in typing.get_args(hints[name])),
             choices=info.choices or None,
             metavar=None if info.choices else _metavar(info, kind),
             help=_help(info, None if many else known[name]),
@@ -140,6 +140,23 @@ def read_messages(source: str) -> tuple[list[Any], list[Any] | None]:
 
 def _named(source: str) -> str:
     return "stdin" if source == "-" else source
+
+
+def _reader(kind: Any, optional: bool) -> Callable[[str], Any]:
+    """What makes a value of a flag's text; "auto" leaves an optional number to us."""
+    if issubclass(kind, enum.Enum):
+        return str
+    if kind is int and optional:
+        return _int_or_auto
+    reader: Callable[[str], Any] = kind
+    return reader
+
+
+def _int_or_auto(text: str) -> int | None:
+    try:
+        return None if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
 
 
 def _kind(hint: Any) -> Any:

@@ -176,6 +176,12 @@ class EngineConfig:
         None, "Draft budget", "Most tokens guessed at once; by default chosen from what pays.",
         unit="tokens", low=1, high=31, step=1, flag="--budget",
     )  # fmt: skip
+    prefix_cache_mib: int | None = setting(
+        None, "Prefix cache",
+        "Most RAM for beginnings of conversations that the device has no room for; by default a part of what "
+        "is free.",
+        unit="MiB", at_low="unlimited", low=0, high=16_777_216, step=1024, flag="--prefix-cache-max-mib",
+    )  # fmt: skip
     chat_template_file: str | None = setting(
         None, "Chat template", "A jinja file used in place of the model's own template.",
         flag="--chat-template-file",
@@ -288,6 +294,11 @@ class ServerConfig:
     routing_queue_limit: int = setting(
         32, "Queue", "Requests that may wait for a busy model; more are told to come again later.",
         low=0, high=100_000, step=8, flag="--routing-queue-limit",
+    )  # fmt: skip
+    agent_turn_cache: bool = setting(
+        True, "Agent turn cache",
+        "Keep the state after each answer, so that a tool's result is all that the next turn must read.",
+        flag="--agent-turn-cache",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -419,7 +430,7 @@ class Plan:
     """The resolved configuration of one loaded model: all numbers final, nothing optional.
 
     `page_tokens` tokens a page, `n_pages` pages in the pool, `max_ctx` tokens a sequence,
-    `n_slots` recurrent states (0 for models that have none).
+    `n_slots` recurrent states (0 for models that have none), `cache_bytes` of RAM for copies of both.
     """
 
     path: Path
@@ -433,6 +444,7 @@ class Plan:
     n_pages: int
     n_slots: int
     chat_template_file: str | None
+    cache_bytes: int = 0
     spec: Spec = Spec.AUTO
     draft: Path | None = None
     budget: int | None = None

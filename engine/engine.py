@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import secrets
 import threading
 import time
@@ -11,15 +10,19 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from engine import devices
 from engine.answer import Answer
+from engine.cache import exchange
+from engine.cache.snapshot import Archive, Snapshot
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
-from engine.errors import BadRequest, DeviceFault, EngineError, KernelError, OutOfMemory
+from engine.encoder import Encoder
+from engine.errors import BadRequest, DeviceFault, EngineError, OutOfMemory, as_engine_error
 from engine.loading import LoadedModel, OnProgress, load_model
+from engine.memory import memory_parts, on_card
 from engine.metrics import Meter
 from engine.prepare import Prepared, prepare
 from engine.sampling import Sampler
@@ -76,9 +79,11 @@ class Engine:
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
         self._submitted: dict[int, OnEvent] = {}
-        self._encoder = _Encoder("encoder")
+        self._encoder = Encoder("encoder")
         # Schemas may take seconds, and other prompts must not wait for them.
-        self._former = _Encoder("former")
+        self._former = Encoder("former")
+        self._reader = Encoder("archive")
+        self.archive: Archive | None = None
         self._new_id = request_ids()
         self._meter = Meter()
         self._memory: tuple[MemoryPart, ...] = ()
@@ -103,7 +108,7 @@ class Engine:
             self._refuse_closed()
             former = self._model
             try:
-                model = load_model(Path(path), config, on_progress, cancel, _on_card(former))
+                model = load_model(Path(path), config, on_progress, cancel, on_card(former))
             except OutOfMemory:
                 if former is None:
                     raise
@@ -139,6 +144,25 @@ class Engine:
             raise found[0]
         return found[0]
 
+    def keep_in(self, archive: Archive | None) -> None:
+        """Keep what is known of prompts in an archive too, from now on; None for memory only."""
+        self.archive = archive
+
+    def clear_cache(self) -> None:
+        """Forget what is known of prompts, the archive's part aside; what is being written goes on."""
+        self._call(lambda: self._model.scheduler.cache.clear() if self._model else None)
+
+    def snapshot(self, ids: Seq[int]) -> Snapshot | None:
+        """A copy of what is known of the longest prefix of `ids`; None for nothing. Raises `BadRequest`."""
+        return self.use(lambda model: exchange.take_out(model.scheduler.cache, ids))
+
+    def restore(self, snapshot: Snapshot) -> int:
+        """Bring a snapshot back, for later prompts that begin with it; how many of its tokens are known now.
+
+        It may be fewer than there are, or 0: where RAM is short, or the model is another one.
+        """
+        return self.use(lambda model: exchange.take_in(model.scheduler.cache, snapshot))
+
     def submit(self, request: Request, on_event: OnEvent) -> int:
         """Queue a request and return its id; all that goes wrong with it arrives as `Failed`."""
         self._refuse_closed()
@@ -147,7 +171,7 @@ class Engine:
 
         def encode() -> None:
             found = _prepare(model, request)
-            self._post(lambda: self._begin(request_id, request, model, found, now))
+            self._post(lambda: self._look(request_id, request, model, found, now))
 
         formed = request.format is not None or request.tools
         (self._former if formed else self._encoder).do(encode)
@@ -173,7 +197,7 @@ class Engine:
         now = time.perf_counter()
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now
-            self._memory = self._memory_parts()
+            self._memory = memory_parts(self._model)
         return replace(self._meter.snapshot(now), memory=self._memory)
 
     @property
@@ -228,8 +252,8 @@ class Engine:
                 self.step()
             for request_id in list(self._submitted):
                 self._cancel(request_id)
-            self._encoder.close()
-            self._former.close()
+            for thread in (self._encoder, self._former, self._reader):
+                thread.close()
             self._swap(None)
         finally:
             self._served.set()
@@ -241,19 +265,22 @@ class Engine:
             return
         scheduler = model.scheduler
         speculation = model.speculation
-        step = scheduler.plan()
-        self._count(scheduler)
-        if step is None:
-            return
-        for span in step.spans:
-            self._answers[span.sequence.request_id].started()
-        samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
+        step = None
         try:
+            step = scheduler.plan()
+            self._count(scheduler)
+            if step is None:
+                return
+            for span in step.spans:
+                self._answers[span.sequence.request_id].started()
+            samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
             result = model.compute(step, samplers)
         except Exception as error:
             log.exception("A step failed")
-            gone = isinstance(error, DeviceFault)
-            failed = list(self._answers) if gone else [s.sequence.request_id for s in step.spans]
+            # A plan moves pages; where that fails nobody knows what they hold.
+            gone = step is None or isinstance(error, DeviceFault)
+            spans = step.spans if step else ()
+            failed = list(self._answers) if gone else [s.sequence.request_id for s in spans]
             for request_id in failed:
                 self._fail(request_id, error)
             if gone:
@@ -296,6 +323,31 @@ class Engine:
                     first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
                 )
 
+    def _look(
+        self,
+        request_id: int,
+        request: Request,
+        model: LoadedModel | None,
+        ready: Prepared | EngineError,
+        submitted: float,
+    ) -> None:
+        """Begin a request, once what the archive knows of it is in memory."""
+
+        def begin(found: Snapshot | None = None) -> None:
+            if found is not None and model is not None and model is self._model:
+                exchange.take_in(model.scheduler.cache, found)
+            self._begin(request_id, request, model, ready, submitted)
+
+        archive, read = self.archive, None
+        here = model is not None and model is self._model and isinstance(ready, Prepared)
+        if archive is not None and here and request.prefix_cache:
+            assert model is not None and isinstance(ready, Prepared)
+            read = exchange.lacking(archive, model.scheduler.cache, ready.ids)
+        if read is None:
+            begin()
+        else:
+            self._reader.do(lambda: self._post(partial(begin, read())))
+
     def _begin(
         self,
         request_id: int,
@@ -320,7 +372,7 @@ class Engine:
             )
             sequence = Sequence(
                 request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64,
-                drafts=request.drafts,
+                drafts=request.drafts, cached=request.prefix_cache, keeps_answer=request.agent_turn_cache,
             )  # fmt: skip
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None
@@ -342,7 +394,7 @@ class Engine:
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("A request could not be begun")
-            on_event(Failed(request_id, _as_engine_error(error), Usage()))
+            on_event(Failed(request_id, as_engine_error(error), Usage()))
             return
         self._answers[request_id] = answer
         answer.accepted(ready.prompt_end)
@@ -361,17 +413,19 @@ class Engine:
 
     def _fail(self, request_id: int, error: Exception) -> None:
         answer = self._answers[request_id]
-        answer.fail(_as_engine_error(error))
-        self._retire(answer)
+        answer.fail(as_engine_error(error))
+        self._retire(answer, sound=False)
 
-    def _retire(self, answer: Answer) -> None:
+    def _retire(self, answer: Answer, sound: bool = True) -> None:
         """Forget an answer that has ended, and give back its pages."""
         request_id = answer.sequence.request_id
         if not answer.ended or self._answers.pop(request_id, None) is None:
             return
         assert self._model is not None
-        scheduler = self._model.scheduler
-        scheduler.remove(answer.sequence)
+        scheduler, sequence = self._model.scheduler, answer.sequence
+        scheduler.remove(sequence, sound)
+        if self.archive is not None and sound and sequence.cached:
+            exchange.offer(self.archive, scheduler.cache, sequence.tokens)
         self._count(scheduler)
 
     def _count(self, scheduler: Scheduler) -> None:
@@ -380,6 +434,7 @@ class Engine:
             running=len(scheduler.running),
             queued=len(scheduler.waiting),
             pages_used=scheduler.pool.n_used,
+            cache=scheduler.cache.metrics(),
         )
 
     def _swap(self, model: LoadedModel | None) -> None:
@@ -423,54 +478,6 @@ class Engine:
         if self._closing:
             raise BadRequest("The engine is closed.")
 
-    def _memory_parts(self) -> tuple[MemoryPart, ...]:
-        """Owners of the memory of the model's device; they sum to all of it."""
-        model = self._model
-        device = devices.cpu()
-        if model is not None and model.plan.device != device.id:
-            device = next((d for d in devices.gpus()[0] if d.id == model.plan.device), device)
-        owned = model.ops.memory() if model else {}
-        if model is not None and model.speculation is not None:
-            owned["draft"] = model.speculation.drafter.memory()
-        titles = {"model": "Model", "draft": "Draft", "kv": "Conversation", "work": "Work space"}
-        parts = [MemoryPart(k, titles[k], owned.get(k, 0)) for k in titles]
-        owned_all = sum(p.bytes for p in parts)
-        # Pages for a conversation that is still short are owned, and free in the system's eyes.
-        held = min(owned_all, devices.own_memory()) if device.kind == "cpu" else owned_all
-        other = max(0, device.memory_total - device.memory_free - held)
-        return (
-            MemoryPart("other", "Other programs", other),
-            *parts,
-            MemoryPart("free", "Free", max(0, device.memory_total - other - owned_all)),
-        )
-
-
-class _Encoder:
-    """A thread of its own for templates and tokenizers: a long or hostile prompt must not hold up the
-    answers that are being written. Requests keep their order."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def do(self, job: Callable[[], None]) -> None:
-        """Run `job` after those before it."""
-        self._jobs.put(job)
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-
-    def close(self) -> None:
-        """Let the thread end after what is queued."""
-        self._jobs.put(None)
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
-
 
 def _prepare(model: LoadedModel | None, request: Request) -> Prepared | EngineError:
     """What is needed to begin a request, or why there is none."""
@@ -481,18 +488,4 @@ def _prepare(model: LoadedModel | None, request: Request) -> Prepared | EngineEr
     except Exception as error:
         if not isinstance(error, EngineError):
             log.exception("A request could not be prepared")
-        return _as_engine_error(error)
-
-
-def _as_engine_error(error: Exception) -> EngineError:
-    if isinstance(error, EngineError):
-        return error
-    return KernelError(
-        f"The request failed in a way that was not foreseen ({type(error).__name__}: {error})."
-        " The log has the details; please report it."
-    )
-
-
-def _on_card(model: LoadedModel | None) -> int:
-    """Bytes that a model gives back to its graphics card when it goes."""
-    return sum(model.ops.memory().values()) if model and model.plan.device != "cpu" else 0
+        return as_engine_error(error)

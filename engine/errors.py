@@ -50,3 +50,13 @@ class DeviceFault(KernelError):
 
 class LoadCancelled(EngineError):
     """The user stopped a load; the former model is untouched."""
+
+
+def as_engine_error(error: Exception) -> EngineError:
+    """What a user is told of any error."""
+    if isinstance(error, EngineError):
+        return error
+    return KernelError(
+        f"The request failed in a way that was not foreseen ({type(error).__name__}: {error})."
+        " The log has the details; please report it."
+    )

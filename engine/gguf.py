@@ -141,6 +141,11 @@ class ModelFile(HeaderSummary):
             rows = bytes_.reshape(*info.shape[:-1], info.type.row_bytes(info.shape[-1]))
             self.tensors[info.name] = Tensor(info.name, info.shape, info.type, rows)
 
+    @property
+    def stamps(self) -> list[tuple[int, int]]:
+        """Size and time of the last change (ns) of each part when it was opened."""
+        return [(seen.st_size, seen.st_mtime_ns) for seen in self._seen]
+
     def changed(self) -> str | None:
         """A sentence if a file was cut or written to since it was opened, else None."""
         for path, seen in zip(self.files, self._seen, strict=True):

@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 from engine import cards, placement
 from engine.beside import beside
+from engine.cache.fingerprint import fingerprint_of
+from engine.cache.host import HostPool
+from engine.cache.memory import DeviceMemory, Memory
+from engine.cache.prefix import PrefixCache
 from engine.chat import ChatTemplate
 from engine.config import AUTO, EngineConfig, Plan, Spec
 from engine.devices import devices
@@ -68,20 +72,15 @@ class LoadedModel:
     def compute(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
         """Run a step, and let what it decided stand in pages and states."""
         scheduler = self.scheduler
-        for source, target in scheduler.state_copies:
-            self.ops.copy_state(source, target)
-        scheduler.state_copies.clear()
         result = self.runner.run(step, samplers)
-        scheduler.computed(step.spans, result.tokens)
-        for i, span in enumerate(step.spans):
-            if span.draft is not None:
-                path = result.paths[i]
-                if early := scheduler.early_copies.pop(span.sequence.request_id, None):
-                    rows, slot = early
-                    self.ops.accept(i, path[:rows])
-                    self.ops.copy_state(span.sequence.slot, slot)
-                    path = path[rows:]
-                self.ops.accept(i, path)
+        tried = [(i, span) for i, span in enumerate(step.spans) if span.draft is not None]
+        for i, span in tried:
+            path = result.paths[i]
+            self.ops.accept(i, path[: scheduler.stays(span, len(path))])
+        scheduler.computed(step.spans, result.tokens, result.errors)
+        for i, span in tried:
+            path = result.paths[i]
+            self.ops.accept(i, path[scheduler.stays(span, len(path)) :])
         scheduler.pace(step, result.seconds)
         return result
 
@@ -200,6 +199,10 @@ def _bring(
         weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
     on_cpu = plan.device == "cpu"
     speculation, note = beside(record, cancel, undo) if on_cpu else record()
+    drafter = speculation.drafter if speculation else None
+    memory = DeviceMemory(ops, drafter.paged if drafter else None)
+    draft = f"{drafter.name} {plan.draft}" if drafter and drafter.paged else ""
+    fingerprint = fingerprint_of(file, plan, draft, memory.page_bytes, memory.state_bytes)
     return LoadedModel(
         info=_info(file, plan, tokenizer, template, cfg.n_vocab, (note, *_fallbacks(ops))),
         config=config,
@@ -208,18 +211,23 @@ def _bring(
         template=template,
         ops=ops,
         runner=Runner(ops, limits, cfg.shape),
-        scheduler=_scheduler(plan, speculation),
+        scheduler=_scheduler(plan, memory, fingerprint, speculation),
         grammars=Grammars(tokenizer),
         speculation=speculation,
     )
 
 
-def _scheduler(plan: Plan, speculation: Speculation | None) -> Scheduler:
-    states = StateSlots(plan.n_slots) if plan.n_slots else None
-    pool = PagePool(plan.n_pages, plan.page_tokens, states.forget if states else None)
-    return Scheduler(
-        pool, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, states, speculation
+def _scheduler(
+    plan: Plan, memory: Memory, fingerprint: bytes, speculation: Speculation | None
+) -> Scheduler:
+    cache = PrefixCache(
+        PagePool(plan.n_pages, plan.page_tokens),
+        StateSlots(plan.n_slots) if plan.n_slots else None,
+        HostPool(plan.cache_bytes),
+        memory,
+        fingerprint,
     )
+    return Scheduler(cache, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, speculation)
 
 
 def _preparing(on_progress: OnProgress | None, done: int = 0, total: int = 0) -> None:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from dataclasses import replace
 
+from engine.cache.metrics import CacheMetrics
 from engine.types import MemoryPart, Metrics, SpeculationMetrics, Step, StepResult
 
 WINDOW_S = 1.0
@@ -43,7 +44,8 @@ class Meter:
             )
 
     def set(
-        self, **changes: int | float | tuple[MemoryPart, ...] | SpeculationMetrics | None
+        self,
+        **changes: int | float | tuple[MemoryPart, ...] | SpeculationMetrics | CacheMetrics | None,
     ) -> None:
         """Set gauges of `Metrics` by name."""
         with self._lock:

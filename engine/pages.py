@@ -6,16 +6,33 @@ from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from typing import Any
 
 ROOT = 0
 
 
-@dataclass(slots=True)
-class _Node:
-    """A full page in the prefix index: `key` is (parent's node id, the page's tokens)."""
+@dataclass(slots=True, eq=False)
+class Node:
+    """A page of tokens behind a prefix, in the index; the end of an answer may fill only part of its page.
+
+    `key` is the id of the node before and the tokens. Keys and values are in `page`, in `copy` in RAM, or in
+    both; a recurrent state after the tokens is in `slot`, in `state` in RAM, in both or nowhere. A `written`
+    one was computed while an answer was written, a `lasting` state stands where other texts may go on.
+    """
 
     id: int
     key: tuple[int, tuple[int, ...]]
+    page: int = -1
+    slot: int = -1
+    copy: Any = None
+    state: Any = None
+    written: bool = False
+    lasting: bool = False
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens whose keys and values it has."""
+        return self.key[1]
 
 
 class PagePool:
@@ -27,16 +44,18 @@ class PagePool:
     """
 
     def __init__(
-        self, n_pages: int, page_tokens: int, on_forget: Callable[[int], None] | None = None
+        self, n_pages: int, page_tokens: int, evict: Callable[[Node], bool] | None = None
     ) -> None:
-        """`on_forget` hears of each known page that gets other tokens."""
-        self._on_forget = on_forget
+        """`evict` is asked before a known page gets other tokens, whether its node stays known without it."""
+        self.evict = evict
         self.n_pages = n_pages
         self.page_tokens = page_tokens
         self._free = list(range(n_pages - 1, -1, -1))
         self._users = [0] * n_pages
-        self._index: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._nodes: dict[int, _Node] = {}
+        self.n_shared = 0
+        """Pages that several sequences hold."""
+        self._index: dict[tuple[int, tuple[int, ...]], Node] = {}
+        self._nodes: dict[int, Node] = {}
         self._idle: OrderedDict[int, None] = OrderedDict()
         self._next_id = ROOT + 1
 
@@ -50,6 +69,11 @@ class PagePool:
         """Pages that a sequence holds."""
         return self.n_pages - self.n_available
 
+    @property
+    def n_kept(self) -> int:
+        """Pages that nobody holds and a later prompt may use."""
+        return len(self._idle)
+
     def alloc(self, n: int) -> list[int] | None:
         """`n` pages with undefined content for one user, or None when there are not as many."""
         if n > self.n_available:
@@ -60,45 +84,101 @@ class PagePool:
                 page = self._free.pop()
             else:
                 page, _ = self._idle.popitem(last=False)
-                self._forget(page)
+                self._vacate(page)
             self._users[page] = 1
             pages.append(page)
         return pages
 
-    def match(self, tokens: Seq[int]) -> list[int]:
-        """The pages that hold the longest known prefix of `tokens`, taken for one more user.
+    def match(self, tokens: Seq[int]) -> list[Node]:
+        """The nodes of the longest known prefix of `tokens`, wherever their keys and values are.
 
-        At least one token is left out: its logits are still to be computed.
+        At least one token is left out: its logits are still to be computed. The last node may fill only part
+        of its page.
         """
-        pages: list[int] = []
+        nodes: list[Node] = []
         parent, size = ROOT, self.page_tokens
         for start in range(0, len(tokens) - size, size):
-            page = self._index.get((parent, tuple(tokens[start : start + size])))
-            if page is None:
+            node = self._index.get((parent, tuple(tokens[start : start + size])))
+            if node is None:
                 break
-            self._take(page)
-            pages.append(page)
-            parent = self._nodes[page].id
-        return pages
+            nodes.append(node)
+            parent = node.id
+        start = len(nodes) * size
+        rest = tuple(tokens[start : min(start + size, len(tokens)) - 1])
+        for n in range(len(rest), 0, -1):
+            if (node := self._index.get((parent, rest[:n]))) is not None:
+                return [*nodes, node]
+        return nodes
 
-    def register(self, pages: list[int], tokens: Seq[int], first: int) -> None:
-        """Enter the full pages `pages[first:]` of a sequence whose computed tokens are `tokens`.
+    def is_idle(self, node: Node) -> bool:
+        """Whether its page is on the device and nobody holds it."""
+        return node.page in self._idle
 
-        Where an equal page is known already, `pages` is changed to share that one.
+    def take(self, node: Node) -> int:
+        """A node's page for one more user."""
+        self._take(node.page)
+        return node.page
+
+    def register(
+        self, pages: list[int], i: int, tokens: Seq[int], written: bool = False
+    ) -> Node | None:
+        """Enter page number `i` of a sequence, all of whose tokens from its first page on are `tokens`.
+
+        Where an equal page is known already, `pages` is changed to share that one. None where the page
+        before is not known.
         """
+        before = self._nodes.get(pages[i - 1]) if i else None
+        if i and before is None:
+            return None
         size = self.page_tokens
-        for i in range(first, len(tokens) // size):
-            parent = self._nodes[pages[i - 1]].id if i else ROOT
-            key = (parent, tuple(tokens[i * size : (i + 1) * size]))
-            known = self._index.get(key)
-            if known is None:
-                self._index[key] = pages[i]
-                self._nodes[pages[i]] = _Node(self._next_id, key)
-                self._next_id += 1
-            elif known != pages[i]:
-                self._take(known)
-                self._drop(pages[i])
-                pages[i] = known
+        node = self.known(before, tuple(tokens[i * size : (i + 1) * size]))
+        if node.page < 0:
+            if node.copy is None:
+                node.written = written
+            self.attach(node, pages[i])
+        elif node.page != pages[i]:
+            self._take(node.page)
+            self._drop(pages[i])
+            pages[i] = node.page
+        return node
+
+    def find(self, parent: Node | None, tokens: tuple[int, ...]) -> Node | None:
+        """The node of `tokens` behind `parent`."""
+        return self._index.get((parent.id if parent else ROOT, tokens))
+
+    def node(self, page: int) -> Node | None:
+        """What a page holds, if it is known."""
+        return self._nodes.get(page)
+
+    def known(self, parent: Node | None, tokens: tuple[int, ...]) -> Node:
+        """The node of `tokens` behind `parent`, new and without a page where there was none."""
+        key = (parent.id if parent else ROOT, tokens)
+        if (node := self._index.get(key)) is None:
+            node = self._index[key] = Node(self._next_id, key)
+            self._next_id += 1
+        return node
+
+    def attach(self, node: Node, page: int) -> None:
+        """A page that one user holds now has a node's content."""
+        assert node.page < 0 and page not in self._nodes
+        node.page = page
+        self._nodes[page] = node
+        self._index[node.key] = node
+
+    def forget(self, node: Node) -> None:
+        """The node is not to be found any more; who holds its page keeps it."""
+        if self._index.get(node.key) is node:
+            del self._index[node.key]
+        if node.page >= 0:
+            del self._nodes[node.page]
+            if node.page in self._idle:
+                del self._idle[node.page]
+                self._free.append(node.page)
+            node.page = -1
+
+    def all_nodes(self) -> list[Node]:
+        """All that is known."""
+        return list(self._index.values())
 
     def release(self, pages: list[int]) -> None:
         """Give up one user's hold on `pages` and empty the list."""
@@ -111,24 +191,35 @@ class PagePool:
         assert len(free) == len(self._free) and not free & idle
         for page in range(self.n_pages):
             assert (self._users[page] == 0) == (page in free or page in idle), page
+        assert self.n_shared == sum(users > 1 for users in self._users)
         assert idle <= set(self._nodes) and not free & set(self._nodes)
-        assert {self._index[node.key] for node in self._nodes.values()} == set(self._nodes)
+        assert all(
+            node.page == page and self._index[node.key] is node
+            for page, node in self._nodes.items()
+        )
+        for key, node in self._index.items():
+            assert node.key == key and (node.page >= 0 or node.copy is not None)
 
     def _take(self, page: int) -> None:
         if self._users[page] == 0:
             del self._idle[page]
         self._users[page] += 1
+        self.n_shared += self._users[page] == 2
 
     def _drop(self, page: int) -> None:
         assert self._users[page] > 0, f"page {page} is released twice"
         self._users[page] -= 1
+        self.n_shared -= self._users[page] == 1
         if self._users[page] == 0:
             if page in self._nodes:
                 self._idle[page] = None
             else:
                 self._free.append(page)
 
-    def _forget(self, page: int) -> None:
-        del self._index[self._nodes.pop(page).key]
-        if self._on_forget is not None:
-            self._on_forget(page)
+    def _vacate(self, page: int) -> None:
+        node = self._nodes[page]
+        kept = self.evict is not None and self.evict(node)
+        del self._nodes[page]
+        node.page = -1
+        if not kept and self._index.get(node.key) is node:
+            del self._index[node.key]

@@ -20,6 +20,8 @@ _GOOD_CTX = 4_096  # a card that holds less context than this is left for the pr
 _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
+_CONTEXTS = 3  # that the prefix cache in RAM has room for, if the user leaves it to us
+_NO_LIMIT = 1 << 62
 
 
 @runtime_checkable
@@ -132,6 +134,7 @@ def resolve(
         page_tokens=PAGE_TOKENS,
         n_pages=sizing.n_pages,
         n_slots=sizing.footprint.slots(config),
+        cache_bytes=sizing.cache(devices),
         chat_template_file=config.chat_template_file,
         spec=config.spec,
         draft=_draft_path(config.draft),
@@ -264,6 +267,15 @@ class _Sizing:
             return one + more
         left = self.available - self.weights - self.work - one * self.page
         return one + max(0, min(more, left // self.page))
+
+    def cache(self, devices: Sequence[Device]) -> int:
+        """Bytes of RAM for prefixes: as the user says, else three contexts, or a quarter of what is free."""
+        if (mib := self.config.prefix_cache_mib) is not None:
+            return mib << 20 if mib else _NO_LIMIT
+        processor = next((d for d in devices if d.kind == "cpu"), devices[0])
+        free = processor.memory_free - (self.need if self.device.kind == "cpu" else 0)
+        whole = -(-self.max_ctx // PAGE_TOKENS) * self.page + self.footprint.state
+        return max(0, min(_CONTEXTS * whole, free // 4))
 
     @property
     def suits(self) -> bool:

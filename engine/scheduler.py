@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from collections.abc import Sequence as Seq
 from typing import Protocol
 
+from engine.cache.prefix import PrefixCache
 from engine.errors import ContextOverflow
-from engine.pages import PagePool
-from engine.state import CHECKPOINT_TOKENS, StateSlots
 from engine.types import Draft, Sequence, Span, Step
 
 STEP_S = 0.5
@@ -35,31 +35,25 @@ class Scheduler:
 
     Every running sequence that only misses its last token gets that one token (decode); the room for
     prompts, `prefill_chunk` tokens a step, is shared evenly by the sequences that read theirs. When the
-    pages run out, the youngest sequence gives its pages back and waits; it is computed again later, so
-    its text does not change.
+    pages run out, the youngest sequence gives its place away and waits; what it had goes to RAM, and it goes
+    on from there, or is computed again where RAM is short, so its text does not change.
 
     A model with recurrent state can only go on from a prefix whose state was kept: spans end where a
-    checkpoint is due, and `state_copies` (source, target) are to be done in order before the next step.
-    Of a verified draft a checkpoint may be due inside the accepted tokens: `early_copies` has for its
-    request the number of rows to accept before its state is copied to a slot.
+    checkpoint is due.
     """
 
     def __init__(
         self,
-        pool: PagePool,
+        cache: PrefixCache,
         max_concurrency: int,
         prefill_chunk: int,
         max_ctx: int,
-        states: StateSlots | None = None,
         guesser: Guesser | None = None,
     ) -> None:
         """Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it."""
-        assert pool.n_pages * pool.page_tokens >= max_ctx, "one whole context must fit"
-        self.pool = pool
-        self.states = states
+        assert cache.pool.n_pages * cache.pool.page_tokens >= max_ctx, "one whole context must fit"
+        self.cache, self.pool = cache, cache.pool
         self.guesser = guesser
-        self.state_copies: list[tuple[int, int]] = []
-        self.early_copies: dict[int, tuple[int, int]] = {}
         self.max_concurrency = max_concurrency
         self.prefill_chunk = prefill_chunk
         self.max_ctx = max_ctx
@@ -79,13 +73,14 @@ class Scheduler:
             )
         self.waiting.append(sequence)
 
-    def remove(self, sequence: Sequence) -> None:
-        """Take a sequence out, finished or not; its full pages stay known for later prompts."""
+    def remove(self, sequence: Sequence, sound: bool = True) -> None:
+        """Take a sequence out, finished or not; what it computed stays known for later prompts if `sound`."""
         if sequence in self.running:
             self.running.remove(sequence)
         elif sequence in self.waiting:
             self.waiting.remove(sequence)
-        self._give_back(sequence)
+        self._release_guesses(sequence)
+        self.cache.end(sequence, sound)
 
     def plan(self) -> Step | None:
         """The next step, with pages for all its tokens; None when there is nothing to do."""
@@ -101,7 +96,7 @@ class Scheduler:
             n = missing
             if missing > 1:
                 n = min(missing, max(1, room // readers))
-                if self.states is not None:
+                if self.cache.states is not None:
                     n = min(n, self._next_checkpoint(sequence) - sequence.n_computed)
                 room -= n
                 readers -= 1
@@ -118,8 +113,17 @@ class Scheduler:
         spans = [s for s in spans if s.sequence in self.running]
         return Step(tuple(spans)) if spans else None
 
-    def computed(self, spans: Seq[Span], tokens: Seq[tuple[int, ...]] = ()) -> None:
-        """Record that the keys and values of these spans are in their pages.
+    def stays(self, span: Span, n: int) -> int:
+        """How many of `n` rows of a draft that stand must be accepted before `computed` is called, and not
+        later: those up to the last full page, whose state may be kept, if it ends among them."""
+        size = self.pool.page_tokens
+        rows = (span.start + n) // size * size - span.start
+        return rows if self.cache.states is not None and 0 < rows < n else n
+
+    def computed(
+        self, spans: Seq[Span], tokens: Seq[tuple[int, ...]] = (), failed: Container[int] = ()
+    ) -> None:
+        """Record that the keys and values of these spans are in their pages, but for `failed` requests.
 
         Of a draft those of the `tokens` but the last that were decided on, which the sequence may not yet
         have.
@@ -127,16 +131,14 @@ class Scheduler:
         size = self.pool.page_tokens
         for i, span in enumerate(spans):
             sequence = span.sequence
-            if sequence not in self.running:
+            if sequence not in self.running or sequence.request_id in failed:
                 continue
-            first = sequence.n_computed // size
             accepted = tokens[i][:-1] if span.draft is not None else ()
-            n = len(span.tokens) if span.draft is None else len(tokens[i])
-            sequence.n_computed = span.start + n
-            if sequence.n_computed // size > first:
-                known = [*sequence.tokens[: span.start + n], *accepted][: span.start + n]
-                self.pool.register(sequence.pages, known, first)
-                self._checkpoint(sequence, span)
+            end = span.start + (len(span.tokens) if span.draft is None else len(tokens[i]))
+            if end // size > sequence.n_computed // size:
+                known = [*sequence.tokens[:end], *accepted][:end]
+                self.cache.advance(sequence, span, known)
+            sequence.n_computed = end
 
     def _draft(self, sequence: Sequence, guesser: Guesser, most: int) -> Draft | None:
         """A draft whose places have pages: of those that nobody holds, and one is left for each other one."""
@@ -175,77 +177,34 @@ class Scheduler:
                 return
             if self._prefix_is_being_read(sequence):
                 continue
-            sequence.pages = self.pool.match(sequence.tokens)
-            if not self._take_state(sequence) or not self._fits(sequence):
-                self._give_back(sequence)
+            if not self.cache.begin(sequence, self._promised()):
                 return
-            sequence.n_computed = len(sequence.pages) * self.pool.page_tokens
-            sequence.n_reused = sequence.n_computed
             self.waiting.remove(sequence)
             self.running.append(sequence)
 
-    def _take_state(self, sequence: Sequence) -> bool:
-        """A slot for the sequence, with the state after its known pages; shortens them to a checkpoint."""
-        if self.states is None:
-            return True
-        n, kept = self.states.find(sequence.pages)
-        known, extra = sequence.pages[:n], sequence.pages[n:]
-        self.pool.release(extra)
-        sequence.pages = known
-        slot = self.states.take()
-        if slot is None:
-            return False
-        sequence.slot = slot
-        if n and slot != kept:
-            self.state_copies.append((kept, slot))
-        return True
+    def _promised(self) -> int:
+        """Pages that the running sequences need for their tokens, and one for each to grow into."""
+        size = self.pool.page_tokens
+        return sum(max(0, -(-len(s.tokens) // size) - len(s.pages)) + 1 for s in self.running)
 
     def _next_checkpoint(self, sequence: Sequence) -> int:
         """Where the next span of a prompt must end at the latest."""
-        size = self.pool.page_tokens
-        due = (sequence.n_computed // CHECKPOINT_TOKENS + 1) * CHECKPOINT_TOKENS
-        last = (len(sequence.tokens) - 1) // size * size
-        return min(due, last) if last > sequence.n_computed else len(sequence.tokens)
+        assert self.cache.states is not None
+        size, n, all_of = self.pool.page_tokens, sequence.n_computed, len(sequence.tokens)
+        due = (n // self.cache.states.spacing + 1) * self.cache.states.spacing
+        last = (all_of - 1) // size * size
+        return min(
+            (end for end in (due, sequence.branch, last) if n < end < all_of), default=all_of
+        )
 
-    def _checkpoint(self, sequence: Sequence, span: Span) -> None:
-        """Keep the state where it stands at the end of a page: the prompt's own, and the answer's newest."""
-        size = self.pool.page_tokens
-        end = sequence.n_computed // size * size
-        # Only of a verified draft a state inside the span can be had.
-        if self.states is None or (end < sequence.n_computed and span.draft is None):
-            return
-        page = sequence.pages[end // size - 1]
-        if end > sequence.n_prompt:
-            self.states.forget(sequence.checkpoint)
-            sequence.checkpoint = page
-        slot = self.states.remember(page)
-        if slot is not None and end == sequence.n_computed:
-            self.state_copies.append((sequence.slot, slot))
-        elif slot is not None:
-            self.early_copies[sequence.request_id] = (end - span.start, slot)
-
-    def _give_back(self, sequence: Sequence) -> None:
+    def _release_guesses(self, sequence: Sequence) -> None:
         if self.guesser is not None:
             self.guesser.release(sequence)
-        self.pool.release(sequence.pages)
-        sequence.n_computed = 0
-        sequence.checkpoint = -1
-        if self.states is not None and sequence.slot >= 0:
-            self.states.give(sequence.slot)
-            sequence.slot = -1
-
-    def _fits(self, sequence: Sequence) -> bool:
-        """Whether all its tokens fit beside what already runs, with a page for each to grow into."""
-        size = self.pool.page_tokens
-        need = -(-(len(sequence.tokens) + 1) // size) - len(sequence.pages)
-        for other in self.running:
-            need += max(0, -(-len(other.tokens) // size) - len(other.pages)) + 1
-        return need <= self.pool.n_available
 
     def _prefix_is_being_read(self, sequence: Sequence) -> bool:
         size = self.pool.page_tokens
         for other in self.running:
-            if _missing(other) <= 1:
+            if _missing(other) <= 1 or not (sequence.cached and other.cached):
                 continue
             limit = min(len(sequence.tokens) - 1, len(other.tokens)) // size * size
             first = other.n_computed // size * size
@@ -268,7 +227,8 @@ class Scheduler:
 
     def _preempt(self, sequence: Sequence) -> None:
         self.running.remove(sequence)
-        self._give_back(sequence)
+        self._release_guesses(sequence)
+        self.cache.suspend(sequence)
         self.waiting.appendleft(sequence)
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cache.metrics import CacheMetrics
 from engine.config import SamplingParams
 from engine.pieces import Part, Piece
 from engine.reasoning import Thinking, ThinkingLimits
@@ -17,6 +18,9 @@ from engine.reasoning import Thinking, ThinkingLimits
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from engine.cache.prefix import Saved
+    from engine.pages import Node
 
 
 class FinishReason(StrEnum):
@@ -58,7 +62,8 @@ class Request:
     encoded as it stands, without markers turned into control tokens; `ids` are token ids. `tools` and what
     follows from them, and `thinking`, are for messages only. `logprobs` is how many alternatives are wanted
     for each token, None for no log-probabilities at all. Without `drafts` no tokens are guessed ahead, which
-    changes the speed and not the text.
+    changes the speed and not the text. Without `prefix_cache` nothing of it is taken from or left for other
+    requests, without `agent_turn_cache` nothing that was written.
     """
 
     messages: Seq[Mapping[str, Any]] | None = None
@@ -73,6 +78,8 @@ class Request:
     format: Format | None = None
     logprobs: int | None = None
     drafts: bool = True
+    prefix_cache: bool = True
+    agent_turn_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +104,12 @@ class Switch:
 class Usage:
     """Counts and times of one request; times in seconds, None until known. Of the `drafted_tokens` that were
     guessed the `accepted_tokens` are part of the answer; `switches` tell where guessing paused or went on.
+    `reused_answer`: of the `reused_tokens` some were written for an earlier request, and not only read.
     """
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
+    reused_answer: bool = False
     completion_tokens: int = 0
     reasoning_tokens: int = 0
     drafted_tokens: int = 0
@@ -329,6 +338,7 @@ class Metrics:
     prompt_tokens_total: int = 0
     completion_tokens_total: int = 0
     speculation: SpeculationMetrics | None = None
+    cache: CacheMetrics = CacheMetrics()
     memory: tuple[MemoryPart, ...] = ()
 
 
@@ -346,12 +356,18 @@ class Sequence:
     sampling: SamplingParams
     pages: list[int] = field(default_factory=list)
     n_computed: int = 0
-    n_reused: int = 0
     slot: int = -1
-    checkpoint: int = -1  # the page of its newest checkpoint inside the answer
     seed: int = 0
     ends: frozenset[int] = frozenset()  # tokens after which there is nothing to write
     n_most: int = 1 << 62  # tokens that it may come to, answer included
+    cached: bool = True  # whether it shares prefixes with others
+    keeps_answer: bool = True  # whether that goes for what it writes too
+    n_known: int = 0  # pages from the first on that are in the prefix index
+    n_given: int = -1  # tokens that it needed not to compute when it first began
+    given_answer: bool = False  # whether some of them were written, and not read, before
+    branch: int = 0  # tokens that are known of another prompt, though not the state behind them
+    checkpoint: Node | None = None  # where its newest state inside the answer is kept
+    saved: Saved | None = None  # what it had when it gave its place to another
     drafts: bool = True  # whether its tokens may be guessed ahead
 
 

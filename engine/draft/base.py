@@ -23,7 +23,8 @@ class Drafter(Protocol):
 
     `needs` are the target's layers whose output `observe` gets, as `Ops.recording` takes them. `depth` is the
     most tokens in a row that it can guess, `branches` whether it can guess trees. `reach` places after a
-    sequence's last token are in `sequence.pages` whenever it is asked.
+    sequence's last token are in `sequence.pages` whenever it is asked. `paged` are operations whose pages go
+    by the target's numbers: what is moved of the target's pages is moved of theirs.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Drafter(Protocol):
     depth: int
     branches: bool
     reach: int
+    paged: Ops | None
 
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
         """Guess what follows all of `sequence.tokens`: at most `depth` tokens in a row and `nodes` in all, a

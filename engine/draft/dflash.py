@@ -106,7 +106,8 @@ class DflashDrafter:
             n_kv_heads=cfg.n_kv_heads,
             head_dim=cfg.head_dim,
         )
-        self._ops = target.ops.beside()
+        self.paged: Ops | None = (ops := target.ops.beside())
+        self._ops = ops
         try:
             w = upload(file, self._ops, target.weights)
             self._ops.allocate(shape, limits)

@@ -52,7 +52,8 @@ class MtpDrafter:
         self._most = min(target.limits.rows, 128)
         self._page = target.limits.page_tokens
         self._known: dict[int, _Known] = {}
-        self._ops = target.ops.beside()
+        self.paged: Ops | None = (ops := target.ops.beside())
+        self._ops = ops
         try:
             weights = load_block(target.file, target.cfg, self._ops)
             dense = target.cfg.dense

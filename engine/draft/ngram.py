@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.draft.base import Target
-from engine.ops.base import Rows
+from engine.ops.base import Ops, Rows
 from engine.types import Draft, Sequence
 
 _LEAST = 3  # shorter repetitions say little
@@ -24,6 +24,7 @@ class NgramDrafter:
     depth = 15
     branches = False
     reach = 0
+    paged: Ops | None = None
 
     def __init__(self) -> None:
         self._texts: dict[int, _Text] = {}

@@ -217,8 +217,32 @@ class Ops(Protocol):
         """
         ...
 
+    def page_bytes(self) -> int:
+        """Bytes of one page of every layer, keys and values."""
+        ...
+
+    def state_bytes(self) -> int:
+        """Bytes of one slot of recurrent state, all layers; 0 for models that have none."""
+        ...
+
+    def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
+        """Copy one page of every layer to the host, in the backend's own layout: `to` (page_bytes,)."""
+        ...
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Give a page the content that `read_page` had."""
+        ...
+
     def copy_page(self, source: int, target: int) -> None:
         """Copy one page of every layer, keys and values."""
+        ...
+
+    def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
+        """Copy one slot of recurrent state to the host, in the backend's own layout: `to` (state_bytes,)."""
+        ...
+
+    def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
+        """Give a slot the state that `read_state` had."""
         ...
 
     def copy_state(self, source: int, target: int) -> None:

@@ -154,6 +154,36 @@ class Recorder:
             "work": work,
         }
 
+    def page_bytes(self) -> int:
+        layers, both, _, size = self._kv.shape
+        return layers * both * size
+
+    def state_bytes(self) -> int:
+        return sum(kept[:, :1].nbytes for kept in (self._states, self._tails))
+
+    def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
+        to.reshape(self._kv[:, :, page].shape)[...] = self._kv[:, :, page]
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        self._kv[:, :, page] = data.reshape(self._kv[:, :, page].shape)
+
+    def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
+        for part, kept in self._state_parts(to):
+            part[...] = kept[:, slot]
+
+    def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
+        for part, kept in self._state_parts(data):
+            kept[:, slot] = part
+
+    def _state_parts(
+        self, data: NDArray[np.uint8]
+    ) -> list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+        """Parts (layers, bytes) of one slot's bytes, and the memory (layers, slots, bytes) of each."""
+        states, tails = (kept.view(np.uint8) for kept in (self._states, self._tails))
+        end = states[:, :1].nbytes
+        parts = (data[:end], states), (data[end:], tails)
+        return [(part.reshape(len(kept), -1), kept) for part, kept in parts]
+
     def copy_page(self, source: int, target: int) -> None:
         self._kv[:, :, target] = self._kv[:, :, source]
 

@@ -155,11 +155,6 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         else:
             self.card.free(self._own)
 
-    def copy_page(self, source: int, target: int) -> None:
-        with told():
-            self.card.use()
-            self._copy_page(source, target)
-
     # Recording
 
     @contextmanager

@@ -6,9 +6,12 @@ import ctypes
 from collections.abc import Sequence as Seq
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.ops.base import MOST_TRIED, Rope
 from engine.ops.cuda_buffers import Buffer, Float, Int, Pass, Pointer, activation_of
-from engine.ops.cuda_device import Weight
+from engine.ops.cuda_device import Weight, told
 from engine.ops.cuda_recorder import Recorder
 from engine.ops.cuda_step import TILES
 from kernels import variants
@@ -64,10 +67,29 @@ class AttentionOps(Recorder):
         short, long = self._tile_heads
         return 16 // short, self._flash.rows // long
 
-    def _copy_page(self, source: int, target: int) -> None:
-        for i in range(2 * self.shape.n_kv_layers):
-            base, size = self._kv + i * self._layer_bytes, self._page_bytes
-            self.card.copy(base + target * size, base + source * size, size)
+    def page_bytes(self) -> int:
+        return 2 * self.shape.n_kv_layers * self._page_bytes
+
+    def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
+        self._move_page(to.ctypes.data, self._page_bytes, self._page_at(page), self._layer_bytes)
+        self.card.stream.synchronize()
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        self._move_page(self._page_at(page), self._layer_bytes, data.ctypes.data, self._page_bytes)
+        self.card.stream.synchronize()  # nobody else holds `data`
+
+    def copy_page(self, source: int, target: int) -> None:
+        pitch = self._layer_bytes
+        self._move_page(self._page_at(target), pitch, self._page_at(source), pitch)
+
+    def _page_at(self, page: int) -> int:
+        return self._kv + page * self._page_bytes
+
+    def _move_page(self, target: int, target_pitch: int, source: int, source_pitch: int) -> None:
+        rows = 2 * self.shape.n_kv_layers
+        with told():
+            self.card.use()
+            self.card.copy_rows(target, target_pitch, source, source_pitch, self._page_bytes, rows)
 
     def attend(
         self,

@@ -7,6 +7,9 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.errors import UnsupportedModel
 from engine.ops.base import DeltaShape
 from engine.ops.cuda_attention import Path
@@ -107,15 +110,49 @@ class DeltaOps(Recorder):
         )  # fmt: skip
         self._launch(kernel, (d.n_v_heads * HEAD_DIM // _COLUMNS, d.n_layers, 1), 128, args)
 
-    def copy_state(self, source: int, target: int) -> None:
-        d, slots = self.shape.delta, self._limits.slots
-        assert d is not None
+    def state_bytes(self) -> int:
+        d = self.shape.delta
+        return d.n_layers * (self._state_bytes + self._tail_bytes) if d else 0
+
+    def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
         with told():
             self.card.use()
-            for base, size in ((self._states, self._state_bytes), (self._tails, self._tail_bytes)):
-                for layer in range(d.n_layers):
-                    first = base + layer * slots * size
-                    self.card.copy(first + target * size, first + source * size, size)
+            for (at, size, pitch), host in zip(self._places(slot), self._in_host(to), strict=True):
+                self.card.copy_rows(host, size, at, pitch, size, self._n_layers)
+            self.card.stream.synchronize()
+
+    def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
+        with told():
+            self.card.use()
+            for (at, size, pitch), host in zip(
+                self._places(slot), self._in_host(data), strict=True
+            ):
+                self.card.copy_rows(at, pitch, host, size, size, self._n_layers)
+            self.card.stream.synchronize()  # nobody else holds `data`
+
+    def copy_state(self, source: int, target: int) -> None:
+        with told():
+            self.card.use()
+            for (to, size, pitch), (at, *_) in zip(
+                self._places(target), self._places(source), strict=True
+            ):
+                self.card.copy_rows(to, pitch, at, pitch, size, self._n_layers)
+
+    @property
+    def _n_layers(self) -> int:
+        d = self.shape.delta
+        assert d is not None
+        return d.n_layers
+
+    def _places(self, slot: int) -> list[tuple[int, int, int]]:
+        """Of a slot's state and tail of the first layer: where, how many bytes, and how far to the next."""
+        slots = self._limits.slots
+        parts = (self._states, self._state_bytes), (self._tails, self._tail_bytes)
+        return [(base + slot * size, size, slots * size) for base, size in parts]
+
+    def _in_host(self, data: NDArray[np.uint8]) -> tuple[int, int]:
+        """Where the states and the tails of all layers begin in a slot's bytes."""
+        return data.ctypes.data, data.ctypes.data + self._n_layers * self._state_bytes
 
     def delta(
         self,

@@ -230,6 +230,15 @@ class Card:
         """Copy between any two places, in the stream's order."""
         self.runtime.memcpyAsync(target, source, size, self.runtime.memcpyDefault, self.stream.ptr)
 
+    def copy_rows(
+        self, target: int, target_pitch: int, source: int, source_pitch: int, size: int, rows: int
+    ) -> None:
+        """Copy `rows` pieces of `size` bytes, so many bytes apart at each end, in the stream's order."""
+        kind = self.runtime.memcpyDefault
+        self.runtime.memcpy2DAsync(
+            target, target_pitch, source, source_pitch, size, rows, kind, self.stream.ptr
+        )
+
     def build(self, wanted: Iterable[Variant]) -> None:
         """Compile and load kernels that are not there yet."""
         missing = [v for v in wanted if v not in self._modules]

@@ -127,6 +127,25 @@ class NumpyOps:
         self.run(step)
         return self._bad
 
+    def page_bytes(self) -> int:
+        return (self.k[:, 0].nbytes + self.v[:, 0].nbytes) if self.k.size else 0
+
+    def state_bytes(self) -> int:
+        return self.state[:, 0].nbytes + self.tail[:, 0].nbytes if self.shape.delta else 0
+
+    def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
+        to[:] = _bytes(self.k[:, page], self.v[:, page])
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        self.k[:, page], self.v[:, page] = _parts(data, self.k[:, page], self.v[:, page])
+
+    def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
+        to[:] = _bytes(self.state[:, slot], self.tail[:, slot])
+
+    def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
+        parts = _parts(data, self.state[:, slot], self.tail[:, slot])
+        self.state[:, slot], self.tail[:, slot] = parts
+
     def copy_page(self, source: int, target: int) -> None:
         self.k[:, target], self.v[:, target] = self.k[:, source], self.v[:, source]
 
@@ -448,3 +467,15 @@ def rotate(x: F32, positions: NDArray[np.int32], rope: Rope) -> F32:
     out[..., first] = x[..., first] * cos - x[..., second] * sin
     out[..., second] = x[..., first] * sin + x[..., second] * cos
     return out
+
+
+def _bytes(*arrays: F32) -> NDArray[np.uint8]:
+    """Arrays one behind the other."""
+    return np.concatenate([np.ascontiguousarray(a).view(np.uint8).reshape(-1) for a in arrays])
+
+
+def _parts(data: NDArray[np.uint8], *alike: F32) -> list[F32]:
+    """What `_bytes` made one of."""
+    whole = np.frombuffer(data.tobytes(), np.float32)
+    ends = np.cumsum([a.size for a in alike])[:-1]
+    return [p.reshape(a.shape) for p, a in zip(np.split(whole, ends), alike, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import engine.engine as engine_module
+from engine import devices
 from engine.config import EngineConfig, Precision, SamplingParams
 from engine.devices import Device
 from engine.engine import Engine
@@ -455,8 +456,8 @@ def test_owners_of_memory_sum_to_all_of_it(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     pc = Device("cpu", "cpu", "Test PC", 16 << 30, 12 << 30, 4)
-    monkeypatch.setattr(engine_module.devices, "cpu", lambda: pc)
-    monkeypatch.setattr(engine_module.devices, "own_memory", lambda: held)
+    monkeypatch.setattr(devices, "cpu", lambda: pc)
+    monkeypatch.setattr(devices, "own_memory", lambda: held)
     own_engine._memory_at = 0.0
     memory = {part.kind: part.bytes for part in own_engine.metrics().memory}
     assert sum(memory.values()) == pc.memory_total

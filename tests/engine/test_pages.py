@@ -7,17 +7,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from engine.pages import PagePool
+from engine.pages import Node, PagePool
+
+
+def taken(pool: PagePool, tokens: list[int]) -> list[int]:
+    """Pages of what is known of `tokens`, for one more user."""
+    return [pool.take(node) for node in pool.match(tokens)]
+
+
+def register(pool: PagePool, pages: list[int], tokens: list[int], first: int = 0) -> None:
+    for i in range(first, len(tokens) // pool.page_tokens):
+        assert pool.register(pages, i, tokens) is not None
 
 
 def held(pool: PagePool, tokens: list[int]) -> list[int]:
     """Pages of a sequence that has computed all of `tokens`."""
-    pages = pool.match(tokens)
+    pages = taken(pool, tokens)
     known = len(pages)
     new = pool.alloc(-(-len(tokens) // pool.page_tokens) - known)
     assert new is not None
     pages += new
-    pool.register(pages, tokens, known)
+    register(pool, pages, tokens, known)
     return pages
 
 
@@ -32,7 +42,7 @@ def test_alloc_gives_distinct_pages_until_none_is_left() -> None:
 def test_equal_prefixes_share_full_pages_only() -> None:
     pool = PagePool(16, 4)
     first = held(pool, list(range(10)))
-    second = pool.match([*range(9), 77])
+    second = taken(pool, [*range(9), 77])
     assert second == first[:2]
     assert pool.match([0, 1, 2, 99, 4, 5]) == []
 
@@ -40,8 +50,8 @@ def test_equal_prefixes_share_full_pages_only() -> None:
 def test_one_token_is_always_left_to_compute() -> None:
     pool = PagePool(16, 4)
     first = held(pool, list(range(8)))
-    assert pool.match(list(range(8))) == first[:1]
-    assert pool.match(list(range(9))) == first[:2]
+    assert taken(pool, list(range(8))) == first[:1]
+    assert taken(pool, list(range(9))) == first[:2]
 
 
 def test_same_page_tokens_after_another_prefix_are_another_page() -> None:
@@ -55,7 +65,7 @@ def test_released_pages_stay_known_until_their_room_is_needed() -> None:
     pages = held(pool, [1, 2, 3, 4, 5])
     pool.release(pages)
     assert pages == [] and pool.n_available == 4
-    again = pool.match([1, 2, 3, 4, 5])
+    again = taken(pool, [1, 2, 3, 4, 5])
     assert len(again) == 2
     pool.release(again)
     assert pool.alloc(4) is not None
@@ -74,10 +84,62 @@ def test_registering_a_known_page_shares_it() -> None:
     first = pool.alloc(2)
     second = pool.alloc(2)
     assert first and second
-    pool.register(first, [1, 2, 3, 4], 0)
-    pool.register(second, [1, 2, 3, 4], 0)
+    register(pool, first, [1, 2, 3, 4])
+    register(pool, second, [1, 2, 3, 4])
     assert second == first
-    assert pool.n_used == 2
+    assert (pool.n_used, pool.n_shared) == (2, 2)
+
+
+def test_the_end_of_a_text_is_known_to_its_last_token() -> None:
+    pool = PagePool(8, 4)
+    pages = held(pool, list(range(6)))
+    assert pool.register(pages, 1, list(range(6))) is not None
+    pool.release(pages)
+    assert [node.tokens for node in pool.match([*range(6), 9])] == [(0, 1, 2, 3), (4, 5)]
+    assert len(pool.match(list(range(6)))) == 1  # the last token is to be computed
+    assert len(pool.match([*range(5), 9, 9])) == 1
+
+
+def test_what_is_moved_away_stays_known_and_comes_back_to_another_page() -> None:
+    moved: list[Node] = []
+
+    def evict(node: Node) -> bool:
+        node.copy = "here"
+        moved.append(node)
+        return True
+
+    pool = PagePool(2, 2, evict)
+    pool.release(held(pool, [1, 2, 3, 4]))
+    others = pool.alloc(2)
+    assert others is not None
+    assert [node.tokens for node in moved] == [(3, 4), (1, 2)]  # the end first
+    found = pool.match([1, 2, 3, 4, 5])
+    assert found == [moved[1], moved[0]] and found[0].page == -1
+    pool.release(others)
+    pages = pool.alloc(1)
+    assert pages is not None
+    pool.attach(found[0], pages[0])
+    pool.check()
+    assert pool.match([1, 2, 9])[0].page == pages[0]
+
+
+def test_what_is_forgotten_is_not_found_and_nothing_is_built_on_it() -> None:
+    pool = PagePool(4, 2)
+    pages = held(pool, [1, 2, 3, 4])
+    node = pool.node(pages[0])
+    assert node is not None
+    pool.forget(node)
+    pool.check()
+    assert pool.match([1, 2, 3, 4, 5]) == []
+    more = pool.alloc(1)
+    assert more is not None
+    pages += more
+    third = pool.node(pages[1])
+    assert third is not None
+    pool.forget(third)
+    assert pool.register(pages, 2, [1, 2, 3, 4, 5, 6]) is None
+    pool.release(pages)
+    assert pool.n_available == 4
 
 
 def test_releasing_twice_is_our_fault() -> None:
@@ -100,14 +162,14 @@ class Pool(RuleBasedStateMachine):
 
     @rule(tokens=st.lists(st.integers(0, 1), min_size=1, max_size=9))
     def begin(self, tokens: list[int]) -> None:
-        pages = self.pool.match(tokens)
+        pages = taken(self.pool, tokens)
         known = len(pages)
         new = self.pool.alloc(-(-len(tokens) // 2) - known)
         if new is None:
             self.pool.release(pages)
             return
         pages += new
-        self.pool.register(pages, tokens, known)
+        register(self.pool, pages, tokens, known)
         self.sequences.append((tokens, pages))
 
     @precondition(lambda self: self.sequences)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
+from engine.cache.host import HostPool
+from engine.cache.prefix import PrefixCache
 from engine.config import SamplingParams
 from engine.errors import ContextOverflow
 from engine.pages import PagePool
-from engine.scheduler import Scheduler
-from engine.state import StateSlots
+from engine.scheduler import Guesser, Scheduler
 from engine.types import Draft, Sequence, Step
+from tests.engine.cache.shadow import Shadow, ShadowMemory, next_token
 
 
-def make(pages: int = 64, concurrency: int = 4, chunk: int = 16, max_ctx: int = 200) -> Scheduler:
-    return Scheduler(PagePool(pages, 4), concurrency, chunk, max_ctx)
+def make(
+    pages: int = 64,
+    concurrency: int = 4,
+    chunk: int = 16,
+    max_ctx: int = 200,
+    guesser: Guesser | None = None,
+) -> Scheduler:
+    cache = PrefixCache(PagePool(pages, 4), None, HostPool(0), ShadowMemory(pages, 0))
+    return Scheduler(cache, concurrency, chunk, max_ctx, guesser)
 
 
 def sequence(i: int, tokens: list[int]) -> Sequence:
@@ -92,7 +99,7 @@ def test_a_prefix_that_is_being_read_is_waited_for_and_shared() -> None:
     run(scheduler, plan(scheduler))
     step = plan(scheduler)
     second = next(s for s in step.spans if s.sequence.request_id == 2)
-    assert second.sequence.n_reused == 28
+    assert second.sequence.n_given == 28
     assert second.tokens == (99, 98)
     assert second.sequence.pages[:7] == step.spans[0].sequence.pages[:7]
 
@@ -109,7 +116,7 @@ def test_a_finished_prompt_is_reused_by_the_next_turn() -> None:
     after = sequence(2, [*answer, 5, 6, 7])
     scheduler.add(after)
     plan(scheduler)
-    assert after.n_reused == 28
+    assert after.n_given == 30  # the last full page ends at 28
 
 
 def test_the_youngest_gives_way_and_comes_back_with_its_text() -> None:
@@ -145,7 +152,8 @@ def test_a_prompt_as_long_as_the_context_is_refused_with_both_numbers() -> None:
 
 
 def test_pace_makes_slow_steps_smaller_and_fast_ones_large_again() -> None:
-    scheduler = Scheduler(PagePool(64, 64), 4, 512, 4000)
+    cache = PrefixCache(PagePool(64, 64), None, HostPool(0), ShadowMemory(64, 0))
+    scheduler = Scheduler(cache, 4, 512, 4000)
     scheduler.add(sequence(1, list(range(3000))))
     step = plan(scheduler)
     assert step.n_tokens == 512
@@ -158,80 +166,35 @@ def test_pace_makes_slow_steps_smaller_and_fast_ones_large_again() -> None:
     assert plan(scheduler).n_tokens == 512
 
 
-def make_recurrent(slots: int = 6, pages: int = 64, concurrency: int = 4) -> Scheduler:
-    states = StateSlots(slots)
-    return Scheduler(PagePool(pages, 4, states.forget), concurrency, 16, 200, states)
-
-
-class Recurrent:
-    """Runs steps and keeps, per slot, the tokens that its state has seen."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
-        self.seen: dict[int, list[int]] = {}
-
-    def step(self) -> Step:
-        step = plan(self.scheduler)
-        for source, target in self.scheduler.state_copies:
-            self.seen[target] = list(self.seen[source])
-        self.scheduler.state_copies.clear()
-        slots = [span.sequence.slot for span in step.spans]
-        assert len(set(slots)) == len(slots) and min(slots) >= 0
-        for span in step.spans:
-            if span.start == 0:
-                self.seen[span.sequence.slot] = []
-            state = self.seen[span.sequence.slot]
-            assert state == span.sequence.tokens[: span.start], "state and position disagree"
-            state.extend(span.tokens)
-        run(self.scheduler, step)
-        return step
-
-
 def test_a_state_is_reused_at_the_end_of_the_prompts_last_full_page() -> None:
-    engine = Recurrent(make_recurrent())
-    first = sequence(1, list(range(30)))
-    engine.scheduler.add(first)
-    sizes = [engine.step().n_tokens for _ in range(4)]
+    shadow = Shadow(slots=6)
+    shadow.add(1, list(range(30)))
+    sizes = [step.n_tokens for _ in range(4) if (step := shadow.step())]
     assert sizes == [16, 12, 2, 1]
-    second = sequence(2, [*range(28), 99])
-    engine.scheduler.add(second)
-    engine.step()
-    assert second.n_reused == 28
+    second = shadow.add(2, [*range(28), 99])
+    shadow.step()
+    assert second.n_given == 28
 
 
-def test_the_next_turn_goes_on_from_inside_the_answer() -> None:
-    engine = Recurrent(make_recurrent())
-    turn = sequence(1, list(range(10)))
-    engine.scheduler.add(turn)
+def test_the_next_turn_goes_on_from_the_answers_very_end() -> None:
+    shadow = Shadow(slots=6)
+    turn = shadow.add(1, list(range(10)))
     for _ in range(20):
-        engine.step()
-    answer = list(turn.tokens)
-    engine.scheduler.remove(turn)
-    after = sequence(2, [*answer, 7, 7, 7])
-    engine.scheduler.add(after)
-    engine.step()
-    assert after.n_reused == (len(answer) - 1) // 4 * 4
+        shadow.step()
+    shadow.scheduler.remove(turn)
+    after = shadow.add(2, [*turn.tokens, 7, 7, 7])
+    shadow.step()
+    assert after.n_given == len(turn.tokens) - 1
 
 
-def test_states_stay_right_when_slots_and_pages_are_short() -> None:
-    for seed in range(30):
-        random = Random(seed)
-        slots, concurrency = random.randint(3, 6), random.randint(1, 3)
-        engine = Recurrent(make_recurrent(slots, pages=50, concurrency=concurrency))
-        scheduler = engine.scheduler
-        alive: list[Sequence] = []
-        for i in range(60):
-            if random.random() < 0.3 and len(alive) < 5:
-                shared = random.choice([0, 8, 20, 40])
-                tail = [1000 + random.randint(0, 1) for _ in range(random.randint(1, 30))]
-                alive.append(sequence(i, [*range(shared), *tail]))
-                scheduler.add(alive[-1])
-            if alive:
-                engine.step()
-            for s in list(alive):
-                if len(s.tokens) > 100 or random.random() < 0.05:
-                    scheduler.remove(s)
-                    alive.remove(s)
+def test_a_third_prompt_goes_on_where_the_second_left_the_first() -> None:
+    shadow = Shadow(slots=6)
+    for i, given in enumerate((0, 0, 20)):
+        turn = shadow.add(i, [*range(20), *range(100 * i + 100, 100 * i + 120)])
+        while len(turn.tokens) == turn.n_prompt:
+            shadow.step()
+        shadow.scheduler.remove(turn)
+        assert turn.n_given == given
 
 
 class Guess:
@@ -252,8 +215,8 @@ class Guess:
         self.released.append(sequence.request_id)
 
 
-def guessing(pages: int, max_ctx: int = 200, states: StateSlots | None = None) -> Scheduler:
-    return Scheduler(PagePool(pages, 4), 4, 16, max_ctx, states, Guess())
+def guessing(pages: int, max_ctx: int = 200) -> Scheduler:
+    return make(pages, max_ctx=max_ctx, guesser=Guess())
 
 
 def verified(scheduler: Scheduler, step: Step, accepted: int) -> None:
@@ -283,7 +246,7 @@ def test_a_draft_follows_the_token_that_decodes_and_what_stands_is_computed() ->
     # The pages that are full by now serve others.
     scheduler.add(two := sequence(2, [1, 2, 3, 900, 500, 501, 502, 503, 9, 9]))
     plan(scheduler)
-    assert two.n_reused == 8
+    assert two.n_given == 8
 
 
 def test_drafts_share_the_rows_of_a_pass_and_keep_within_the_context() -> None:
@@ -316,13 +279,29 @@ def test_nobody_loses_pages_for_a_draft() -> None:
 
 
 def test_a_state_inside_a_draft_is_kept_where_its_page_ends() -> None:
-    states = StateSlots(6)
-    scheduler = guessing(64, states=states)
-    scheduler.add(one := sequence(1, [1, 2, 3, 4, 5, 6]))
+    shadow = Shadow(slots=6, guesser=None)
+    one = shadow.add(1, [1, 2, 3, 4, 5, 6])
     while len(one.tokens) == 6:
-        verified(scheduler, plan(scheduler), 0)
-    step = plan(scheduler)
-    verified(scheduler, step, 4)  # positions 6 to 10: the page ends after two of these rows
-    (rows, slot) = scheduler.early_copies[1]
-    assert (rows, one.n_computed) == (2, 11)
-    assert slot != one.slot and states.find(one.pages[:2]) == (2, slot)
+        shadow.step()
+    text = list(one.tokens)
+    for _ in range(8):
+        text.append(next_token(text))
+    shadow.scheduler.guesser = Knowing(text)
+    step = shadow.step()
+    assert step is not None and len(step.spans[0].tokens) == 9 and one.n_computed == 15
+    assert shadow.scheduler.stays(step.spans[0], 9) == 6
+    two = shadow.add(2, [*text[:12], 99, 99])
+    shadow.step()
+    assert two.n_given == 12
+
+
+class Knowing(Guess):
+    """Guesses what is right."""
+
+    def __init__(self, text: list[int]) -> None:
+        super().__init__()
+        self.text = text
+
+    def propose(self, sequence: Sequence, most: int) -> Draft:
+        n = len(sequence.tokens)
+        return Draft.chain(self.text[n : min(n + most, len(self.text))])

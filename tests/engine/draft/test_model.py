@@ -85,7 +85,7 @@ def test_it_follows_through_turns_and_lost_pages(
     listener = generate(drafting, second)
     assert listener.tokens == generate(plain, second).tokens
     started = next(e for e in listener.events if isinstance(e, Started))
-    assert started.reused_tokens == 192
+    assert started.reused_tokens in (209, 210)  # the last token is computed where it was guessed
     found = [e for e in listener.events if isinstance(e, Verified)]
     assert found and all(e.accepted == e.drafted for e in found)
 

@@ -160,7 +160,7 @@ def test_nothing_changes_a_text(spec: Spec, files: dict[str, Path]) -> None:
     listener = generate(engine, second, 40)
     assert listener.tokens == generate(plain, second, 40).tokens
     started = next(e for e in listener.events if isinstance(e, Started))
-    assert started.reused_tokens == 128
+    assert started.reused_tokens in (139, 140)  # the last token is computed where it was guessed
     assert engine.close() and plain.close()
 
 

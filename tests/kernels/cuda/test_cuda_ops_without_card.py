@@ -61,6 +61,13 @@ class Runtime:
     def memcpyAsync(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
         ctypes.memmove(target, source, size)
 
+    def memcpy2DAsync(
+        self, target: int, to_next: int, source: int, next_one: int, size: int, rows: int, kind: int,
+        stream: int,
+    ) -> None:  # fmt: skip
+        for row in range(rows):
+            ctypes.memmove(target + row * to_next, source + row * next_one, size)
+
     def memsetAsync(self, target: int, value: int, size: int, stream: int) -> None:
         ctypes.memset(target, value, size)
 
@@ -220,7 +227,14 @@ def test_launches_match_the_kernels(notes: Notes, formats: tuple[str, str, str])
             >= 4 * N_LAYERS
         )
     assert ops.memory()["kv"] == 2 * N_LAYERS * 8 * 2 * 64 * 64 * 2
+    rng = np.random.default_rng(0)
+    page, back = (np.zeros(ops.page_bytes(), np.uint8) for _ in range(2))
+    page[:] = rng.integers(0, 256, page.size)
+    ops.write_page(1, page)
     ops.copy_page(1, 2)
+    ops.write_page(1, back)
+    ops.read_page(2, back)
+    assert (back == page).all() and page.size == ops.memory()["kv"] // 8
     ops.close()
     assert not notes.memory
 
