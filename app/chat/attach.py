@@ -18,6 +18,7 @@ class Refusal(StrEnum):
     """Why a file cannot be attached."""
 
     NOT_TEXT = "not text"
+    NOT_UTF8 = "not utf-8"
     TOO_LARGE = "too large"
     UNREADABLE = "unreadable"
     EMPTY = "empty"
@@ -68,7 +69,7 @@ def read_text(path: Path) -> TextFile:
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused(Refusal.NOT_TEXT) from error
+        raise Refused(Refusal.NOT_TEXT if wide else Refusal.NOT_UTF8) from error
     if not text.strip():
         raise Refused(Refusal.EMPTY)
     return TextFile(path.name, text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -437,13 +437,16 @@ class ChatPage(Page):
         models = [p for p in paths if p.suffix.lower() == ".gguf" or p.is_dir()]
         if models:
             self.services.open_paths(models)
+        refusals = []
         for path in paths:
             if path in models:
                 continue
             try:
                 self.composer.insert(read_text(path).quoted())
             except Refused as refused:
-                self._say("warn", refusal_text(path.name, refused, MAX_BYTES))
+                refusals.append(refusal_text(path.name, refused, MAX_BYTES))
+        if refusals:
+            self._say("warn", "\n".join(refusals))
         self.focus_first()
 
     @Slot(str)

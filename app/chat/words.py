@@ -64,6 +64,9 @@ def refusal_text(name: str, refused: Refused, most: int) -> str:
         Refusal.NOT_TEXT: translate(
             "chat", "{name} is not a text file. Only text can be attached."
         ),
+        Refusal.NOT_UTF8: translate(
+            "chat", "{name} is not written in UTF-8. Save it in this encoding and attach it again."
+        ),
         Refusal.EMPTY: translate("chat", "{name} is empty."),
         Refusal.UNREADABLE: translate("chat", "{name} cannot be read: {detail}."),
     }

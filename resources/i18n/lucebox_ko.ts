@@ -4740,6 +4740,10 @@
         <translation>{name}은(는) 텍스트 파일이 아닙니다. 텍스트만 첨부할 수 있습니다.</translation>
     </message>
     <message>
+        <source>{name} is not written in UTF-8. Save it in this encoding and attach it again.</source>
+        <translation>{name}은(는) UTF-8로 쓰이지 않았습니다. UTF-8로 저장해서 다시 첨부하세요.</translation>
+    </message>
+    <message>
         <source>{name} is empty.</source>
         <translation>{name}이(가) 비어 있습니다.</translation>
     </message>

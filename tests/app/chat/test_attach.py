@@ -33,7 +33,7 @@ def test_a_fence_inside_cannot_end_the_quote() -> None:
     [
         (b"\x89PNG\r\n\0\0", Refusal.NOT_TEXT),
         (b"\xff\xfe\x00", Refusal.NOT_TEXT),
-        (b"caf\xe9", Refusal.NOT_TEXT),
+        (b"caf\xe9", Refusal.NOT_UTF8),
         (b"x" * (MAX_BYTES + 1), Refusal.TOO_LARGE),
         (b"", Refusal.EMPTY),
         (b" \n", Refusal.EMPTY),

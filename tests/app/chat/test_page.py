@@ -361,11 +361,13 @@ def test_text_files_are_quoted_and_others_refused(
     page.services.open_paths = opened.extend
     (tmp_path / "notes.md").write_text("some notes")
     (tmp_path / "photo.png").write_bytes(b"\x89PNG\0")
+    (tmp_path / "old.txt").write_bytes("메모".encode("cp949"))
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    page.attach([tmp_path / n for n in ("notes.md", "photo.png", "model.gguf")])
+    page.attach([tmp_path / n for n in ("notes.md", "photo.png", "old.txt", "model.gguf")])
     assert page.composer.text.startswith("notes.md\n```markdown\nsome notes\n```")
     assert page._note is not None
-    assert "photo.png" in page._note._text.text()
+    first, second = page._note.text.splitlines()
+    assert "photo.png" in first and "old.txt" in second and "UTF-8" in second
     assert [p.name for p in opened] == ["model.gguf"]
 
 
