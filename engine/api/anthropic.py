@@ -45,6 +45,12 @@ router = APIRouter(responses=ANTHROPIC_RESPONSES)
 _REFUSED = {
     "mcp_servers": "this server connects to no MCP servers; let the client call their tools",
     "container": "this server runs no code",
+    "compaction": "this server compacts nothing",
+    "thread": "this server keeps no conversations; send all messages",
+    "fallbacks": "this server declines nothing",
+    "fallback_credit_token": "this server declines nothing",
+    "billing_policy": "this server bills nobody",
+    "diagnostics": "usage tells what was read from the cache; it is not compared with other requests",
 }
 _CLEAR_THINKING = "clear_thinking_20251015"
 
@@ -108,6 +114,12 @@ class PromptFields(SamplingFields):
     context_management: ContextManagement | None = None
     mcp_servers: list[Any] | None = Field(None, max_length=64)
     container: str | dict[str, Any] | None = None
+    compaction: dict[str, Any] | None = None
+    thread: dict[str, Any] | None = None
+    fallbacks: str | list[Any] | None = Field(None, max_length=64)
+    fallback_credit_token: str | dict[str, Any] | None = None
+    billing_policy: dict[str, Any] | None = None
+    diagnostics: dict[str, Any] | None = None
     cache_control: CacheControl | None = None
     speed: Literal["standard", "fast"] | None = None
 
@@ -128,6 +140,7 @@ class PromptFields(SamplingFields):
             format=Format("json_schema", wanted.schema_) if wanted else None,
             thinking=self._thinking(),
             template_kwargs=self.chat_template_kwargs or {},
+            **self.caching(),
         )
 
     def _thinking(self) -> Thinking:

@@ -12,6 +12,10 @@ from engine.api.schemas import Body
 from engine.types import ToolChoice
 
 TEXT_PARTS = ("text", "input_text", "output_text")
+# What a server said of a text is not needed, and a wish to have it cached is met anyway.
+_TEXT_FIELDS = frozenset(
+    ("type", "text", "annotations", "logprobs", "cache_control", "prompt_cache_breakpoint")
+)
 _IMAGES = ("image", "image_url", "input_image")
 
 
@@ -135,6 +139,8 @@ def text_of_parts(parts: Sequence[dict[str, Any]], where: str) -> Iterator[str]:
     """The texts of content parts; a part that is no text is refused by its place and type."""
     for n, part in enumerate(parts):
         kind, text = part.get("type"), part.get("text")
+        if kind in TEXT_PARTS and (unknown := part.keys() - _TEXT_FIELDS):
+            raise refused(f"{where}.{n}.{min(unknown)}", "texts have no such field here")
         if kind == "refusal" and isinstance(part.get("refusal"), str):
             yield part["refusal"]
         elif kind in TEXT_PARTS and isinstance(text, str):

@@ -17,8 +17,10 @@ from engine.api.schemas import (
     MOST_CHOICES,
     Body,
     Number,
+    PromptCacheOptions,
     SamplingFields,
     Stop,
+    Tier,
     biases,
     refuse_all,
     stops,
@@ -47,11 +49,20 @@ class StreamOptions(Body):
     include_obfuscation: bool | None = None
 
 
+class JsonSchema(Body):
+    """The schema of an answer; it is followed to the letter, also where `strict` is false."""
+
+    name: str | None = None
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    strict: bool | None = None
+
+
 class ResponseFormat(Body):
     """The form of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: dict[str, Any] | None = None
+    json_schema: JsonSchema | None = None
 
 
 class ChatBody(SamplingFields):
@@ -76,9 +87,10 @@ class ChatBody(SamplingFields):
     parallel_tool_calls: bool | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = None
-    service_tier: Literal["auto", "default", "flex", "priority", "scale"] | None = None
+    service_tier: Tier | None = None
     store: bool | None = None
     prompt_cache_key: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
     modalities: list[Literal["text", "audio"]] | None = None
@@ -117,6 +129,7 @@ class ChatBody(SamplingFields):
             template_kwargs=self.chat_template_kwargs or {},
             n=self.n,
             logprobs=(self.top_logprobs or 0) if self.logprobs else None,
+            **self.caching(),
         )
 
     def _sampling(self) -> dict[str, Any]:
@@ -167,10 +180,9 @@ def _format(given: ResponseFormat | None) -> Format | None:
         return None
     if given.type == "json_object":
         return Format("json_object")
-    schema = (given.json_schema or {}).get("schema")
-    if not isinstance(schema, dict):
+    if given.json_schema is None or given.json_schema.schema_ is None:
         raise refused("response_format.json_schema.schema", "expected a JSON schema, an object")
-    return Format("json_schema", schema)
+    return Format("json_schema", given.json_schema.schema_)
 
 
 def _head(turn: Turn, kind: str, body: ChatBody) -> dict[str, Any]:

@@ -7,16 +7,29 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from engine.api.errors import ApiError, as_api_error, openai_body, refused
 from engine.api.gather import finish_details, timings
 from engine.api.messages import tool_choice
-from engine.api.responses_input import InputItem, ResponsesTool, chat_messages, chat_tools
+from engine.api.responses_input import (
+    InputItem,
+    ResponsesTool,
+    chat_messages,
+    chat_tools,
+    listed,
+)
 from engine.api.responses_output import Output
 from engine.api.responses_store import ResponseStore
-from engine.api.schemas import MOST_ALTERNATIVES, Body, SamplingFields, refuse_all
+from engine.api.schemas import (
+    MOST_ALTERNATIVES,
+    Body,
+    PromptCacheOptions,
+    SamplingFields,
+    Tier,
+    refuse_all,
+)
 from engine.api.turn import LENGTH, Ask, Delta, Ended, Turn, respond
 from engine.api.wire import JsonResponse, frame
 from engine.types import Format
@@ -29,6 +42,10 @@ _REFUSED = {
     "prompt": "this server keeps no prompts",
     "max_tool_calls": "this server runs no tools of its own",
     "context_management": "this server compacts nothing",
+    "background_options": "this server answers at once; leave it out",
+    "moderation": "this server moderates nothing",
+    "access_programs": "this server has none",
+    "image": "models read text only",
 }
 _REASONING = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
@@ -78,15 +95,20 @@ class ResponsesBody(SamplingFields):
     metadata: dict[str, str] | None = None
     client_metadata: dict[str, Any] | None = None
     user: str | None = None
-    service_tier: Literal["auto", "default", "flex", "priority", "scale"] | None = None
+    service_tier: Tier | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
     prompt_cache_retention: str | None = None
     background: bool | None = None
     conversation: str | dict[str, Any] | None = None
     prompt: dict[str, Any] | None = None
     max_tool_calls: int | None = None
     context_management: list[dict[str, Any]] | None = None
+    background_options: dict[str, Any] | None = None
+    moderation: dict[str, Any] | None = None
+    access_programs: dict[str, Any] | None = None
+    image: dict[str, Any] | None = None
 
     def own_input(self) -> list[dict[str, Any]]:
         """The items of this request alone."""
@@ -124,6 +146,7 @@ class ResponsesBody(SamplingFields):
             thinking=self.thought(),
             template_kwargs=self.chat_template_kwargs or {},
             logprobs=(self.top_logprobs or 0) if wants_rows else None,
+            **self.caching(),
         )
 
 
@@ -131,7 +154,10 @@ class ResponsesBody(SamplingFields):
 async def create_response(body: ResponsesBody, request: Request) -> Response:
     """Write a response."""
     store: ResponseStore = request.app.state.responses
-    own = body.own_input()
+    own = [
+        store.item(item, f"input.{n}.id") if item["type"] == "item_reference" else item
+        for n, item in enumerate(body.own_input())
+    ]
     before: list[dict[str, Any]] = []
     if body.previous_response_id is not None:
         before = store.find(body.previous_response_id, "previous_response_id").conversation
@@ -177,20 +203,33 @@ async def create_response(body: ResponsesBody, request: Request) -> Response:
 
 
 @router.get("/v1/responses/{response_id}")
-async def get_response(response_id: str, request: Request) -> Response:
+async def get_response(response_id: str, request: Request, stream: bool = False) -> Response:
     """A response that was kept."""
+    if stream:
+        raise refused("stream", "a response that is kept is told whole")
     return JsonResponse(request.app.state.responses.find(response_id).response)
 
 
 @router.get("/v1/responses/{response_id}/input_items")
-async def list_input_items(response_id: str, request: Request) -> Response:
-    """What a kept response answered."""
+async def list_input_items(
+    response_id: str,
+    request: Request,
+    order: Literal["asc", "desc"] = "desc",
+    limit: int = Query(20, ge=1, le=100),
+    after: str | None = None,
+) -> Response:
+    """What a kept response answered; the newest first, as OpenAI's server has it."""
     items = [
-        {"id": f"in_{response_id[5:]}{n:02x}", **item}
+        {"id": f"in_{response_id[5:]}{n:02x}", **listed(item)}
         for n, item in enumerate(request.app.state.responses.find(response_id).own_input)
     ]
-    ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {}
-    return JsonResponse({"object": "list", "data": items, "has_more": False, **ends})
+    if order == "desc":
+        items.reverse()
+    begin = next((n for n, item in enumerate(items, 1) if item["id"] == after), 0)
+    page = items[begin : begin + limit]
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
+    more = begin + limit < len(items)
+    return JsonResponse({"object": "list", "data": page, "has_more": more, **ends})
 
 
 @router.delete("/v1/responses/{response_id}")

@@ -53,6 +53,16 @@ def sealed(reasoning: str) -> str:
     return _SEAL + base64.b64encode(reasoning.encode("utf-8", "surrogatepass")).decode()
 
 
+def listed(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as clients read it back: the content of a message is always a list of parts."""
+    if not isinstance(item.get("content"), str):
+        return item
+    part = {"type": "input_text", "text": item["content"]}
+    if item["role"] == "assistant":
+        part = {"type": "output_text", "text": item["content"], "annotations": [], "logprobs": []}
+    return {"status": "completed", **item, "content": [part]}
+
+
 def chat_messages(
     instructions: str | None, items: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:

@@ -59,6 +59,21 @@ class ResponseStore:
         self._kept.move_to_end(response_id)
         return found
 
+    def item(self, reference: dict[str, Any], param: str) -> dict[str, Any]:
+        """The item that a kept response wrote, by its id; a 404 where it is not known."""
+        wanted = str(reference.get("id"))
+        kept = self._kept.get(f"resp_{wanted.partition('_')[2][:-2]}")
+        for item in kept.response["output"] if kept else ():
+            if item["id"] == wanted:
+                found: dict[str, Any] = item
+                return found
+        raise ApiError(
+            404,
+            f"Item with id {wanted[:100]!r} not found. Items are kept in memory only, with their response.",
+            "item_not_found",
+            param,
+        )
+
     def delete(self, response_id: str) -> None:
         """Forget a response; a 404 as in `find`."""
         self._bytes -= self.find(response_id).size

@@ -11,6 +11,8 @@ from engine.api.errors import refused
 from engine.reasoning import Thinking
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "x-high", "xhigh", "max"]
+Tier = Literal["auto", "default", "flex", "priority", "fast", "scale"]
+Scope = Annotated[str, Field(pattern=r"^(off|full|auto(:\d{1,7})?|\d{1,7})$")]
 Stop = str | list[str] | None
 MOST_STOPS = 16
 MOST_CHOICES = 128
@@ -47,14 +49,23 @@ class ReasoningField(Body):
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
+    context: Literal["auto"] | None = None  # the template decides what it shows of earlier thinking
+    mode: Literal["standard"] | None = None
     enabled: bool | None = None
     max_tokens: int | None = Field(None, ge=0, le=16_777_216)
+
+
+class PromptCacheOptions(Body):
+    """OpenAI's `prompt_cache_options`; every prefix is kept here anyway, so there is nothing to do."""
+
+    mode: Literal["implicit", "explicit"] | None = None
+    ttl: str | None = None
 
 
 class PrefixCacheField(Body):
     """Lucebox's `prefix_cache`."""
 
-    scope: str | int | None = None
+    scope: Scope | int | None = None
     window: int | None = Field(None, ge=1, le=1_000_000)
 
 
@@ -125,12 +136,18 @@ class SamplingFields(Body):
             return Thinking(enabled, None, budget, reply)
         return Thinking(enabled, "x-high" if effort == "xhigh" else effort, budget, reply)
 
+    def caching(self) -> dict[str, bool]:
+        """Which of what is kept of prompts may be used and added to; all of it where nothing is said.
+
+        A scope other than off says how much Lucebox keeps on disk; here pages are kept by their use alone.
+        """
+        scope = self.prefix_cache.scope if self.prefix_cache else None
+        return {
+            "prefix_cache": str(scope) not in ("off", "0"),
+            "agent_turn_cache": self.agent_turn_cache is not False,
+        }
+
     def _refuse_what_is_missing(self) -> None:
-        cache = self.prefix_cache
-        if cache is not None and str(cache.scope) in ("off", "0"):
-            raise refused("prefix_cache.scope", "this version always uses the prefix cache")
-        if self.agent_turn_cache is False:
-            raise refused("agent_turn_cache", "states after tool calls are always kept")
         if unknown := set(self.extra_body or {}) - {"session_id"}:
             raise refused(
                 f"extra_body.{sorted(unknown)[0]}", "only session_id is read in extra_body"

@@ -126,13 +126,35 @@ def test_a_kept_response_can_be_read_and_deleted(server: Server) -> None:
     kept, gone = ask(server), ask(server, store=False)
     assert client.responses.retrieve(kept.id).output_text == kept.output_text
     [item] = client.responses.input_items.list(kept.id).data
-    assert item.to_dict()["content"] == "hello"
+    assert item.to_dict()["content"] == [{"type": "input_text", "text": "hello"}]
     client.responses.delete(kept.id)
     for missing in (kept.id, gone.id):
         with pytest.raises(openai.NotFoundError):
             client.responses.retrieve(missing)
     with pytest.raises(openai.NotFoundError, match="not found"):
         ask(server, previous_response_id=kept.id)
+
+
+def test_input_items_are_told_in_pages_of_both_orders(server: Server) -> None:
+    client = sdk(server)
+    said = [{"role": "user", "content": f"word {n}"} for n in range(3)]
+    kept = ask(server, input=said)
+    for order, texts in (
+        ("asc", ["word 0", "word 1", "word 2"]),
+        ("desc", ["word 2", "word 1", "word 0"]),
+    ):
+        pages = client.responses.input_items.list(kept.id, order=order, limit=2)  # type: ignore[call-overload]
+        assert [item.content[0].text for item in pages] == texts
+
+
+def test_an_item_of_a_kept_response_can_be_named_in_the_next_input(server: Server) -> None:
+    kept = ask(server)
+    named = {"type": "item_reference", "id": kept.output[0].id}
+    asked = [{"role": "user", "content": "hello"}, named, {"role": "user", "content": "more"}]
+    told = [{**asked[0]}, {"role": "assistant", "content": kept.output_text}, {**asked[2]}]
+    assert ask(server, input=asked).output_text == ask(server, input=told).output_text
+    with pytest.raises(openai.NotFoundError, match="msg_unknown"):
+        ask(server, input=[{"type": "item_reference", "id": "msg_unknown"}])
 
 
 def test_a_store_forgets_the_oldest_first() -> None:
@@ -153,7 +175,7 @@ def test_a_store_forgets_the_oldest_first() -> None:
         ({"truncation": "auto"}, "truncation"),
         ({"include": ["file_search_call.results"]}, "include.0"),
         ({"tools": [{"type": "web_search"}]}, "tools.0"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input.0"),
+        ({"input": [{"type": "web_search_call", "id": "x"}]}, "input.0"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input.0.content.0"),
         ({"input": []}, "input"),
         ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
