@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms import Choice, Field, Row, choice_words, words
+from app.i18n import told
 from app.live.drafts import DraftPanel
 from app.models.loading import LoadPanel
 from app.models.opener import opener_of
@@ -296,7 +297,7 @@ class TunePage(Page):
         try:
             self.staging.set(name, value)
         except EngineError as error:
-            self.services.toast(str(error))
+            self.services.toast(told(str(error)))
             self._show()
 
     @Slot()

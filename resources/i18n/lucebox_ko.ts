@@ -1258,8 +1258,16 @@
         <translation>슬롯이 {0}입니다. 시퀀스마다 하나씩이어야 합니다.</translation>
     </message>
     <message>
+        <source>Found the scheme {0}; expected one of {1}.</source>
+        <translation>방식이 {0}입니다. 다음 중 하나여야 합니다: {1}.</translation>
+    </message>
+    <message>
         <source>Found tried rows at the beginning of a text; expected a token before them.</source>
         <translation>글의 맨 앞에 시험할 행이 있습니다. 그 앞에 토큰이 있어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Found type {0} and dialect {1}; expected one of {2} and of {3}.</source>
+        <translation>형식이 {0}, 방언이 {1}입니다. 형식은 {2} 중 하나, 방언은 {3} 중 하나여야 합니다.</translation>
     </message>
     <message>
         <source>Found weights of type {0}, which this version cannot read; expected one of {1}. Use another quantisation of the model.</source>
@@ -1360,6 +1368,10 @@
     <message>
         <source>Logit bias {0} for token {1}, expected -{2} to {3}.</source>
         <translation>토큰 {1}의 로짓 편향이 {0}입니다. -{2}~{3}이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>Lucebox&apos;s format cannot say what this draft needs (DFlash 2, scales, or its own causality); use llama.cpp&apos;s.</source>
+        <translation>이 초안에 필요한 것(DFlash 2, 배율 또는 자체 인과성)을 Lucebox 형식에는 담을 수 없습니다. llama.cpp 형식을 쓰세요.</translation>
     </message>
     <message>
         <source>Memory ran out while {0} was loaded: {1}. Close other programs, or choose a smaller model or context.</source>
@@ -1782,6 +1794,10 @@
         <translation>모델 자체의 초안 레이어를 쓰지 않습니다: {0}</translation>
     </message>
     <message>
+        <source>The output is the input file itself; give another name.</source>
+        <translation>출력이 입력 파일 자신입니다. 다른 이름을 정하세요.</translation>
+    </message>
+    <message>
         <source>The package nvidia-ml-py is not installed, so graphics cards are not listed.</source>
         <translation>nvidia-ml-py 패키지가 설치되지 않아 그래픽 카드를 찾지 않습니다.</translation>
     </message>
@@ -1848,6 +1864,10 @@
     <message>
         <source>The vocabulary cannot be used: {0}. The file is damaged or made by a faulty tool; get another version of the model.</source>
         <translation>어휘를 쓸 수 없습니다: {0}. 파일이 손상되었거나 잘못된 도구로 만들어졌습니다. 모델의 다른 버전을 구하세요.</translation>
+    </message>
+    <message>
+        <source>The written file does not read back as it was meant; try again.</source>
+        <translation>쓴 파일을 다시 읽으니 의도한 내용과 다릅니다. 다시 시도하세요.</translation>
     </message>
     <message>
         <source>The {0} format cannot be followed: {1}.</source>
@@ -1960,6 +1980,10 @@
     <message>
         <source>Work space</source>
         <translation>작업 공간</translation>
+    </message>
+    <message>
+        <source>Writing was stopped; nothing is left of the file.</source>
+        <translation>쓰기를 중지했습니다. 파일은 남지 않았습니다.</translation>
     </message>
     <message>
         <source>a dimension of tensor {0}</source>
@@ -2136,6 +2160,14 @@
     <message>
         <source>line {0}: {1}</source>
         <translation>{0}번째 줄: {1}</translation>
+    </message>
+    <message>
+        <source>llama.cpp&apos;s format can say causal for all layers or none only.</source>
+        <translation>llama.cpp 형식에서는 모든 레이어를 인과적으로 하거나 하나도 하지 않을 수만 있습니다.</translation>
+    </message>
+    <message>
+        <source>llama.cpp&apos;s format has no gates or norms of the context; use lucebox&apos;s.</source>
+        <translation>llama.cpp 형식에는 컨텍스트의 게이트나 정규화가 없습니다. lucebox 형식을 쓰세요.</translation>
     </message>
     <message>
         <source>mask token</source>
@@ -2426,6 +2458,10 @@
         <translation>{0}에 쓸 수 없어({1}) 그곳에는 아무것도 보관하지 않습니다.</translation>
     </message>
     <message>
+        <source>{0} cannot be written: {1}.</source>
+        <translation>{0} 파일을 쓸 수 없습니다: {1}.</translation>
+    </message>
+    <message>
         <source>{0} could not be brought back: {1}. Its files are in {2}.</source>
         <translation>{0} 모델을 되돌리지 못했습니다: {1}. 파일은 {2}에 있습니다.</translation>
     </message>
@@ -2502,8 +2538,20 @@
         <translation>{0}에는 이 버전에서 실행할 수 없는 부분이 있습니다: {1}. 다른 초안을 쓰세요.</translation>
     </message>
     <message>
+        <source>{0} holds numbers beyond f16; use bf16.</source>
+        <translation>{0} 텐서에 f16을 넘는 수가 있습니다. bf16을 쓰세요.</translation>
+    </message>
+    <message>
+        <source>{0} is a folder; expected the name of a file to write.</source>
+        <translation>{0} 이름은 폴더입니다. 쓸 파일의 이름이어야 합니다.</translation>
+    </message>
+    <message>
         <source>{0} is a {1} file, expected a DFlash draft ({2}).</source>
         <translation>{0} 파일의 종류는 {1}입니다. DFlash 초안({2})이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0} is no GGUF file; convert it first: lucebox convert-draft.</source>
+        <translation>{0} 파일은 GGUF 파일이 아닙니다. 먼저 변환하세요: lucebox convert-draft.</translation>
     </message>
     <message>
         <source>{0} is no sound safetensors file: {1}.</source>
@@ -2686,6 +2734,10 @@
         <translation>{0}: 폴더에 .safetensors 파일이 없습니다.</translation>
     </message>
     <message>
+        <source>{0}: rows of {1} are not whole blocks</source>
+        <translation>{0}: 길이 {1}의 행이 온전한 블록으로 나누어지지 않습니다</translation>
+    </message>
+    <message>
         <source>{0}: tensor {1} has quantisation type {2}, which this version does not know. Get another quantisation of the model, or update this application.</source>
         <translation>{0}: {1} 텐서의 양자화 형식({2})을 이 버전은 모릅니다. 모델의 다른 양자화를 구하거나 이 애플리케이션을 업데이트하세요.</translation>
     </message>
@@ -2760,6 +2812,10 @@
     <message>
         <source>{0}: {1} holds NaN or infinity.</source>
         <translation>{0}: {1}에 NaN 또는 무한대가 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is a list of lists; expected a plain one.</source>
+        <translation>{0}: {1} 항목이 목록의 목록입니다. 단순한 목록이어야 합니다.</translation>
     </message>
     <message>
         <source>{0}: {1} is there twice, under two spellings.</source>
@@ -4085,6 +4141,22 @@
     <message>
         <source>Most tokens guessed at once; by default chosen from what pays.</source>
         <translation>한 번에 추측하는 최대 토큰 수입니다. 기본값은 이득에 따라 정해집니다.</translation>
+    </message>
+    <message>
+        <source>Prefix cache</source>
+        <translation>프리픽스 캐시</translation>
+    </message>
+    <message>
+        <source>Most RAM for beginnings of conversations that the device has no room for; by default a part of what is free.</source>
+        <translation>장치에 자리가 없는 대화의 앞부분을 보관할 최대 RAM입니다. 기본값은 여유 메모리의 일부입니다.</translation>
+    </message>
+    <message>
+        <source>MiB</source>
+        <translation>MiB</translation>
+    </message>
+    <message>
+        <source>unlimited</source>
+        <translation>무제한</translation>
     </message>
     <message>
         <source>Chat template</source>

@@ -29,7 +29,7 @@ LANGUAGES = ("en", "ko")
 SENTENCES = HERE / "engine.json"
 # These speak to a terminal, to HTTP clients or to the model, not to the user of the window.
 ELSEWHERE = {
-    "api", "convert", "toolcalls", "arguments.py", "bench.py", "cli.py", "commands.py", "connect.py",
+    "api", "convert/train", "toolcalls", "arguments.py", "bench.py", "cli.py", "commands.py", "connect.py",
     "daemon.py", "describe.py", "draft_cli.py", "draft_commands.py", "generating.py", "passes.py",
     "perplexity.py",
 }  # fmt: skip
@@ -63,7 +63,8 @@ def sentences() -> list[str]:
     found = set(WORDS)
     for file in (ROOT / "engine").rglob("*.py"):
         name = file.relative_to(ROOT / "engine").as_posix()
-        if name.split("/")[0] not in ELSEWHERE or name in BUT_HERE:
+        above = {parent.as_posix() for parent in Path(name).parents}
+        if not ELSEWHERE & {name, *above} or name in BUT_HERE:
             found |= set(_said(ast.parse(file.read_text(encoding="utf-8"))))
     return sorted(found)
 
