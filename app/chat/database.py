@@ -145,8 +145,11 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
 def _copy_in_memory(path: Path) -> sqlite3.Connection:
     db = _connect(":memory:")
     try:
-        # immutable: no lock and no side file is made, which a folder without write rights refuses.
-        source = _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        log = path.with_name(path.name + "-wal")
+        # immutable: no lock and no side file is made, which a folder without write rights refuses; but what
+        # a crash or a full disk left in the log would not be read.
+        how = "" if log.exists() and log.stat().st_size else "&immutable=1"
+        source = _connect(f"{path.absolute().as_uri()}?mode=ro{how}", uri=True)
         try:
             source.backup(db)
             return _prepared(db)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -187,12 +188,17 @@ def test_unusable_place_keeps_chats_in_memory_and_says_so_once(tmp_path: Path) -
     assert [p.kind for p in problems] == [ProblemKind.UNWRITABLE]
 
 
+@pytest.mark.parametrize("crashed", [False, True])
 def test_read_only_file_is_shown_and_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashed: bool
 ) -> None:
     path = tmp_path / "chats.sqlite"
     store = ChatStore(path)
     fill(store, "old")
+    if crashed:
+        store.flush().result(WAIT_S)
+        shutil.copytree(tmp_path, tmp_path / "crashed")
+        path = tmp_path / "crashed" / path.name
     store.close()
     before = path.read_bytes()
     real = database._connect
