@@ -188,6 +188,8 @@ class Opener(QObject):
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
+        if model is not None and self._library.item(model.path) is None:
+            self._library.add_file(model.path, lambda: None)  # Given at the start.
         if model is not None and model.path == self._wanted:
             self._wanted = None
             # Who went on to another page meanwhile is left alone there.

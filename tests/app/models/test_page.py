@@ -77,6 +77,15 @@ def test_a_loaded_model_is_not_loaded_again(
     assert controller.state == "ready" and len(seen.pages) == 2
 
 
+def test_a_model_that_was_given_at_the_start_is_listed(
+    qtbot: QtBot, page: ModelsPage, controller: EngineController, library: Library, tmp_path: Path
+) -> None:
+    file = put(tmp_path / "elsewhere" / "given.gguf", model("llama", "Given"))
+    controller.load(file)
+    qtbot.waitUntil(lambda: library.item(file) is not None)
+    assert str(file) in page.services.settings.value.extra_model_dirs
+
+
 def test_a_helper_is_not_a_chat_model(
     qtbot: QtBot, page: ModelsPage, controller: EngineController, seen: Seen, tree: Path
 ) -> None:
