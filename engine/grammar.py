@@ -53,7 +53,9 @@ Grammar = list[dict[str, Any]]
 
 
 class Grammars:
-    """A model's vocabulary as grammars see it; built when first needed, may be shared by threads."""
+    """A model's vocabulary as grammars see it; built when first needed or by `build`, may be shared by
+    threads.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -61,6 +63,13 @@ class Grammars:
         self._tokens: LLTokenizer | None = None
         self._made: dict[str, LLMatcher] = {}
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="grammar")
+
+    def build(self) -> None:
+        """Read the vocabulary now and not with the first form that is asked for.
+
+        llguidance holds Python's lock for that, 0.8 s for 248,000 tokens, and all other answers wait.
+        """
+        self._vocabulary()
 
     def check(self, grammar: Grammar) -> str:
         """What is wrong with a grammar; empty if nothing is."""
