@@ -75,6 +75,8 @@ class Ask:
     template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     n: int = 1
     logprobs: int | None = None
+    prefix_cache: bool = True
+    agent_turn_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
