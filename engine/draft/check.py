@@ -1,8 +1,9 @@
 """The draft doctor: how well a draft guesses for a target, and why not better.
 
-The target writes a few short texts; the draft guesses along them as it would in use. Where it guesses
-badly, each thing that is often wrong (layers, rope base, mask token, window) is changed in turn: the change
-that helps names the cause, and if none does the draft was made for another model.
+The target writes a few short texts; the draft guesses along them as it would in use. Each thing that is
+often wrong (layers, rope base, mask token, window) is changed in turn, and the probability compared that the
+draft gives to the tokens that were written: it tells settings apart long before the number of accepted tokens
+does. The change that helps names the cause, and if none does the draft was made for another model.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from engine.draft.base import Target
 from engine.draft.config import DraftConfig, usual_layers
 from engine.draft.dflash import DflashDrafter, fitted
 from engine.draft.files import DraftFile, open_draft
+from engine.errors import LoadCancelled
 from engine.gguf import ModelFile, open_model
 from engine.models.base import model_of
 from engine.ops.base import Limits, StepInput
@@ -38,14 +40,19 @@ LOW = 1.6
 """Tokens a pass under which a draft is called bad: it hardly pays for itself."""
 
 HELPS = 0.25
-"""Tokens a pass that a change must bring, and a tenth of what there was, to be the cause."""
+"""Tokens a pass that a change must bring to a bad draft, and a tenth of what there was, to be the cause."""
+
+SURE = 3.0
+"""Standard errors by which the right tokens must be likelier with a change, for it to count at all."""
 
 QUESTIONS = (
     "Write a Python function that returns the factorial of a number.",
     "List five healthy breakfast ideas.",
     "Why is the sky blue?",
 )
-_ROPE_BASES = (10_000.0, 100_000.0, 500_000.0, 1_000_000.0, 10_000_000.0)
+_ROPE_BASES = (10_000.0, 100_000.0, 500_000.0, 1_000_000.0, 5_000_000.0, 10_000_000.0)
+_EVERY = 2  # tokens between two places of a text where settings are compared
+_PLACES = 4  # guesses of a block whose probability counts: later ones say little
 _MASKS = ("<|mask|>", "[MASK]", "<mask>", "<|fim_pad|>", "<|endoftext|>")
 
 
@@ -60,7 +67,8 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Report:
     """The doctor's finding. `cause` is one of "", "layers", "rope", "mask", "window", "template", "pairing";
-    `texts` are the tokens a pass on each kind of text, `tried` those with each change.
+    `texts` are the tokens a pass on each kind of text, `tried` how many times as likely the right tokens are
+    with each change.
     """
 
     acceptance_length: float
@@ -87,10 +95,17 @@ def check_draft(
     `ids` is a text that the draft should know, whatever the chat template does to the questions. Raises
     `UnsupportedModel` with both numbers for a draft that does not fit at all, else as `load_model`.
     """
-    say = on_progress or (lambda done, total, what: None)
+    stop = cancel or threading.Event()
+
+    def say(done: int, total: int, what: str) -> None:
+        if stop.is_set():
+            raise LoadCancelled("The check was stopped.")
+        if on_progress is not None:
+            on_progress(done, total, what)
+
     file = open_draft(draft)
     config = replace(config or EngineConfig(), spec=Spec.OFF, max_concurrency=1, max_ctx=1024)
-    with _Patient.opened(target, file, config, cancel or threading.Event()) as patient:
+    with _Patient.opened(target, file, config, stop) as patient:
         cfg = fitted(file, patient.target)
         texts = patient.texts(ids, tokens, lambda i, n: say(i, n, "writing"))
         say(0, 1, "drafting")
@@ -102,17 +117,21 @@ def check_draft(
         whole = patient.measure(file, cfg, [t for t in texts if t.kind != "plain"])
         kind = "ids" if "ids" in by_kind else best
         own = [t for t in texts if t.kind == kind]
-        # Layers that are off by one cost little enough to look sound.
+        # Layers that are off by one, and more, cost little enough to look sound; a wrong mask does not.
         changes = {
             name: changed
             for name, changed in patient.changes(cfg).items()
-            if whole.acceptance_length < LOW or name.startswith("layers")
+            if whole.acceptance_length < LOW or not name.startswith("mask")
         }
-        tried = {}
+        usual = patient.likelihood(file, cfg, own)
+        gains = {}
         for i, (name, changed) in enumerate(changes.items()):
             say(i, len(changes), f"trying {name}")
-            tried[name] = patient.measure(file, changed, own).acceptance_length
-        cause, advice = judge(by_kind, tried, by_kind[kind])
+            gains[name] = patient.likelihood(file, changed, own) - usual
+        helped = None
+        if (name := surest(gains)) is not None:
+            helped = name, patient.measure(file, changes[name], own).acceptance_length
+        cause, advice = judge(by_kind, by_kind[kind], helped)
         return Report(
             acceptance_length=whole.acceptance_length,
             by_position=whole.by_position,
@@ -121,15 +140,33 @@ def check_draft(
             warnings=cfg.warnings,
             cause=cause,
             advice=advice,
-            tried=tried,
+            tried={name: round(float(np.exp(g.mean())), 3) for name, g in gains.items()},
         )
 
 
-def judge(by_kind: dict[str, float], tried: dict[str, float], usual: float) -> tuple[str, str]:
-    """The likely cause of few accepted tokens, and what to do; `usual` compares with `tried`."""
-    if tried:
-        name = max(tried, key=lambda n: tried[n])
-        if tried[name] > usual + max(HELPS, 0.1 * usual):
+def surest(gains: dict[str, NDArray[np.float64]]) -> str | None:
+    """The change that makes the right tokens likeliest, by the `gains` in log-probability at the same places;
+    None where no change certainly does."""
+    certain = {
+        name: float(gain.mean())
+        for name, gain in gains.items()
+        if len(gain) > 2 and gain.mean() > SURE * gain.std(ddof=1) / len(gain) ** 0.5
+    }
+    return max(certain, key=lambda name: certain[name], default=None)
+
+
+def judge(
+    by_kind: dict[str, float], usual: float, helped: tuple[str, float] | None
+) -> tuple[str, str]:
+    """The likely cause of few accepted tokens, and what to do.
+
+    `usual` are the tokens a pass on the texts that suit the draft best, `helped` is a change that makes the
+    right ones likelier, and the tokens a pass with it.
+    """
+    if helped is not None:
+        name, better = helped
+        # Of a draft that guesses at random any change may look a little less wrong.
+        if usual >= LOW or better > usual + max(HELPS, 0.1 * usual):
             cause, _, what = name.partition(": ")
             said = {
                 "layers": "It reads the wrong layers of the model",
@@ -138,7 +175,7 @@ def judge(by_kind: dict[str, float], tried: dict[str, float], usual: float) -> t
                 "window": "Its attention is set wrongly",
             }[cause]
             return cause, (
-                f"{said}: with {what} it brings {tried[name]:.2f} tokens a pass instead of {usual:.2f}."
+                f"{said}: with {what} it guesses better, {better:.2f} tokens a pass and not {usual:.2f}."
                 " Correct the file's metadata, or convert it again from the original with"
                 " `lucebox convert-draft`."
             )
@@ -253,8 +290,7 @@ class _Patient:
                 at, seen = text.start, 0
                 features = text.hidden[:, self._columns(cfg)]
                 while at < len(text.ids) - 1:
-                    pages = list(range(self.target.limits.pages_per_sequence))
-                    sequence = Text(0, text.ids[: at + 1], text.start, SamplingParams(), pages)
+                    sequence = self._sequence(text, at)
                     drafter.observe(sequence, seen, at - seen, features[seen:at])
                     seen = at
                     n = min(drafter.depth, len(text.ids) - 1 - at)
@@ -271,6 +307,32 @@ class _Patient:
             drafter.close()
         shares = (right / np.maximum(asked, 1)).round(4).tolist()
         return Found(round(gained / max(passes, 1), 4), tuple(shares))
+
+    def likelihood(
+        self, file: DraftFile, cfg: DraftConfig, texts: Sequence[Sample]
+    ) -> NDArray[np.float64]:
+        """Mean log-probability of the tokens that follow, at every other place of the texts."""
+        drafter = DflashDrafter(file, cfg, self.target)
+        found = []
+        try:
+            for text in texts:
+                features, seen = text.hidden[:, self._columns(cfg)], 0
+                for at in range(text.start, len(text.ids) - 1, _EVERY):
+                    sequence = self._sequence(text, at)
+                    drafter.observe(sequence, seen, at - seen, features[seen:at])
+                    seen = at
+                    truth = np.array(text.ids[at + 1 : at + 1 + min(drafter.depth, _PLACES)])
+                    # The whole block is computed: a shorter one is another one.
+                    logits = drafter.block(sequence, drafter.depth)[0][: len(truth)]
+                    found.append(float(np.mean(_log_softmax(logits)[np.arange(len(truth)), truth])))
+        finally:
+            drafter.close()
+        return np.array(found)
+
+    def _sequence(self, text: Sample, at: int) -> Text:
+        """A text up to place `at`, which is not computed yet."""
+        pages = list(range(self.target.limits.pages_per_sequence))
+        return Text(0, text.ids[: at + 1], text.start, SamplingParams(), pages)
 
     def _columns(self, cfg: DraftConfig) -> NDArray[np.intp]:
         width = self.target.cfg.shape.n_embd
@@ -289,10 +351,21 @@ class _Patient:
         for mask in self._masks():
             if mask != cfg.mask:
                 made[f"mask: {mask}"] = replace(cfg, mask=mask)
+        made |= self._windows(cfg)
+        return made
+
+    def _windows(self, cfg: DraftConfig) -> dict[str, DraftConfig]:
+        """The draft without its window, or with other causality inside its blocks."""
+        n, made = cfg.n_layers, {}
         if any(cfg.windows):
-            whole = replace(cfg, windows=(0,) * cfg.n_layers)
-            made["window: the whole context"] = whole
-            made["window: no causality"] = replace(cfg, causal=(False,) * cfg.n_layers)
+            made["window: the whole context"] = replace(cfg, windows=(0,) * n)
+        for what, causal in (
+            ("window: no causality", (False,) * n),
+            ("window: causality where it slides", tuple(w > 0 for w in cfg.windows)),
+            ("window: causality everywhere", (True,) * n),
+        ):
+            if causal != cfg.causal and causal not in (m.causal for m in made.values()):
+                made[what] = replace(cfg, causal=causal)
         return made
 
     def _masks(self) -> list[int]:
@@ -325,6 +398,12 @@ class _Patient:
         }
 
 
+def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    wide = logits.astype(np.float64)
+    wide -= wide.max(axis=1, keepdims=True)
+    return np.asarray(wide - np.log(np.exp(wide).sum(axis=1, keepdims=True)))
+
+
 def _captures(cfg: DraftConfig, depth: int) -> list[tuple[int, ...]]:
     """Other layers that a draft may mean: counted from one, or those that its makers usually read."""
     n = cfg.n_capture
@@ -352,7 +431,7 @@ def show(report: Report) -> str:
         f"rope base {s['rope_base']:g}, norm epsilon {s['eps']:g}, context norm {s['norm_rms']:.3g}",
         f"mask {s['mask']} {s['mask_text']!r}, blocks of {s['block']}, windows {list(s['windows'])}",
         *(f"Note: {warning}" for warning in report.warnings),
-        *(f"  with {name:<32}{value:.2f}" for name, value in report.tried.items()),
+        *(f"  with {name:<32}{value:,.2f} times as likely" for name, value in report.tried.items()),
         f"{report.cause or 'sound'}: {report.advice}",
     ]
     return "\n".join(lines)

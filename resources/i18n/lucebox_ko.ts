@@ -1590,6 +1590,10 @@
         <translation>채팅 템플릿 {0} 파일을 읽을 수 없습니다: {1}.</translation>
     </message>
     <message>
+        <source>The check was stopped.</source>
+        <translation>검사를 멈췄습니다.</translation>
+    </message>
+    <message>
         <source>The comparison was stopped.</source>
         <translation>비교를 중지했습니다.</translation>
     </message>
@@ -2430,6 +2434,14 @@
         <translation>지금까지의 가중치</translation>
     </message>
     <message>
+        <source>window: causality everywhere</source>
+        <translation>창: 모든 레이어에 인과성</translation>
+    </message>
+    <message>
+        <source>window: causality where it slides</source>
+        <translation>창: 슬라이딩하는 레이어에만 인과성</translation>
+    </message>
+    <message>
         <source>window: no causality</source>
         <translation>창: 인과성 없음</translation>
     </message>
@@ -2438,8 +2450,12 @@
         <translation>창: 전체 컨텍스트</translation>
     </message>
     <message>
-        <source>with {0}{1}</source>
-        <translation>{0}{1}</translation>
+        <source>with {0}{1} times as likely</source>
+        <translation>{0}{1}배의 확률</translation>
+    </message>
+    <message>
+        <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
+        <translation>{0}. {1} 설정에서는 더 잘 추측하며, 한 번에 토큰 {3}개가 아니라 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
     </message>
     <message>
         <source>{0} a layer</source>
@@ -2784,10 +2800,6 @@
     <message>
         <source>{0}: this is one of {1} parts of a model, but its name does not end in -00001-of-{2}.gguf or the like. Give the parts their original names.</source>
         <translation>{0}: {1}개로 나뉜 모델의 한 부분인데 이름이 -00001-of-{2}.gguf 같은 꼴로 끝나지 않습니다. 원래 이름으로 되돌리세요.</translation>
-    </message>
-    <message>
-        <source>{0}: with {1} it brings {2} tokens a pass instead of {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
-        <translation>{0}. {1} 설정에서는 한 번에 토큰 {3}개 대신 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
     </message>
     <message>
         <source>{0}: {1}</source>
