@@ -333,6 +333,7 @@ def _info(
         has_chat_template=template.exists,
         sampling=cards.sampling_defaults(file.meta),
         thinking=cards.thinking_limits(file.meta),
+        card=cards.read_card(file.meta),
         warnings=warnings,
         notes=tuple(n for n in (*plan.notes, *more, folder_problem(cache_dir())) if n),
         device=plan.device,

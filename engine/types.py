@@ -247,7 +247,7 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a loaded model; sizes in bytes.
+    """What is known of a loaded model; sizes in bytes, and its `card` as it stands in its file.
 
     `warnings` are faults that may spoil answers, `notes` what was chosen for the user; `device` is where it
     runs, such as "cpu" or "cuda:0".
@@ -264,6 +264,7 @@ class ModelInfo:
     has_chat_template: bool
     sampling: SamplingParams
     thinking: ThinkingLimits = ThinkingLimits()
+    card: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     device: str = "cpu"

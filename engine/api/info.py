@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from engine.api.messages import Message, Tool, plain_messages, plain_tools
 from engine.api.schemas import Body
 from engine.api.served import Models, Served
 from engine.api.wire import JsonResponse
+from engine.config import SamplingParams
+from engine.reasoning import EFFORTS
 from engine.version import version
 
 router = APIRouter()
@@ -149,6 +152,7 @@ def props(request: Request) -> Response:
     config = first.engine.config if first else None
     numbers = first.engine.metrics() if first else None
     drafting = numbers.speculation if numbers else None
+    limits = info.thinking if info else None
     return JsonResponse(
         {
             "default_generation_settings": {
@@ -176,9 +180,18 @@ def props(request: Request) -> Response:
                 "chunk": config.prefill_chunk if config else None,
                 "max_concurrency": config.max_concurrency if config else None,
             },
-            "reasoning": {"supported": True, "default": models.config.thinking},
-            "model_card": None,
-            "budget_envelope": {"max_tokens": models.config.max_tokens},
+            "reasoning": {
+                "supported": True,
+                "default": models.config.thinking,
+                "efforts": list(EFFORTS),
+            },
+            "model_card": info.card if info else None,
+            "budget_envelope": {
+                "max_tokens": models.config.max_tokens or (limits.max_tokens if limits else None),
+                "think_max_tokens": limits.max_tokens - limits.reply if limits else None,
+                "hard_limit_reply_budget": limits.reply if limits else None,
+                "reasoning_effort_tiers": limits.tiers if limits else None,
+            },
             "speculative": {
                 "enabled": drafting is not None,
                 "ddtree_budget": config.budget if config else None,
@@ -187,7 +200,7 @@ def props(request: Request) -> Response:
                 "speedup": drafting.speedup if drafting else None,
                 "message": drafting.message if drafting else "",
             },
-            "sampling": {"supported": ["temperature", "top_p", "top_k", "min_p", "typical_p"]},
+            "sampling": {"supported": [field.name for field in fields(SamplingParams)]},
             "prefix_cache": {
                 "capacity": numbers.pages_total if numbers else 0,
                 "in_use": numbers.pages_used if numbers else 0,

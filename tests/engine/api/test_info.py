@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -12,6 +14,8 @@ import httpx
 import pytest
 
 from engine.api.server import Server
+from engine.reasoning import ThinkingLimits
+from tests.engine.api.scripted import ScriptedEngine, says
 
 
 def test_health_needs_nothing(client: httpx.Client) -> None:
@@ -78,6 +82,21 @@ def test_props_follow_luceboxs_schema(client: httpx.Client) -> None:
     assert props["model_path"] == "llama.gguf"  # a name, never where it lies
     assert "/v1/chat/completions" in props["api"]["endpoints"]
     assert props["prefix_cache"]["capacity"] > 0
+
+
+def test_props_hold_the_models_card_and_its_budgets(
+    scripted_server: Callable[..., tuple[Server, ScriptedEngine]],
+) -> None:
+    server, engine = scripted_server(says("yes"))
+    card = {"name": "scripted", "max_tokens": 1000, "hard_limit_reply_budget": 300}
+    limits = ThinkingLimits.of_card(card, 16_000)
+    engine._info = replace(engine._info, card=card, thinking=limits)
+    props = httpx.get(f"{server.url}/props", trust_env=False).json()
+    assert props["model_card"] == card
+    budgets = props["budget_envelope"]
+    assert budgets["max_tokens"] == 1000 and budgets["hard_limit_reply_budget"] == 300
+    assert budgets["think_max_tokens"] == budgets["reasoning_effort_tiers"]["high"] == 700
+    assert "temperature" in props["sampling"]["supported"]
 
 
 def test_what_is_not_there_is_told_in_json(client: httpx.Client) -> None:
