@@ -148,6 +148,8 @@ class DropTarget(QObject):
 
     def _take(self, dropped: Dropped, copy: bool) -> None:
         self._services.status("")
+        if dropped.sources:
+            self._services.navigate("make_draft", source=dropped.sources[0])
         entries = [*dropped.models, *dropped.companions]
         if len(dropped.models) == 1 and copy:
             self._services.navigate("models")

@@ -49,6 +49,7 @@ HEAVY = (
     "app.server.page",
     "app.devices.page",
     "app.tune.page",
+    "app.models.making",
     "app.palette",
     "app.handover",
     "engine.demo",

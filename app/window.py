@@ -60,6 +60,7 @@ PAGES = (
     PageSpec("devices", "devices", "app.devices.page:DevicesPage"),
     PageSpec("server", "server", "app.server.page:ServerPage"),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
+    PageSpec("make_draft", "draft", "app.models.making:MakeDraftPage", under="models"),
     PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
 )
 

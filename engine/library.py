@@ -53,11 +53,15 @@ _STORAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What was dropped on the window: chat models, their helpers, and what is left out with the reason."""
+    """What was dropped on the window: chat models, their helpers, and what is left out with the reason.
+
+    `sources` are drafts as their makers publish them, which can be converted.
+    """
 
     models: tuple[Entry, ...]
     companions: tuple[Entry, ...]
     ignored: tuple[tuple[Path, str], ...]
+    sources: tuple[Path, ...] = ()
 
 
 def scan(settings: AppSettings, on_entry: OnEntry, cancel: threading.Event | None = None) -> None:
@@ -91,6 +95,7 @@ def sort_dropped(dropped: Iterable[Path], cancel: threading.Event | None = None)
     seen: set[tuple[int, int]] = set()
     entries: list[Entry] = []
     ignored: list[tuple[Path, str]] = []
+    sources: list[Path] = []
     for path in map(Path, dropped):
         found: list[Entry] = []
         if os.path.isdir(path):
@@ -98,8 +103,12 @@ def sort_dropped(dropped: Iterable[Path], cancel: threading.Event | None = None)
                 found += [
                     inspect(group[0]) for group in groups[:_MOST_DROPPED] if _new(group[0], seen)
                 ]
-            if not found:
+            if not found and _is_source(path):
+                sources.append(path)
+            elif not found:
                 ignored.append((path, "There is no .gguf file in this folder."))
+        elif _is_source(path):
+            sources.append(path)
         elif reason := _why_ignored(path):
             ignored.append((path, reason))
         else:
@@ -115,7 +124,16 @@ def sort_dropped(dropped: Iterable[Path], cancel: threading.Event | None = None)
         tuple(e for e in paired if e.kind == CHAT),
         tuple(e for e in paired if e.kind != CHAT),
         tuple(ignored),
+        tuple(sources),
     )
+
+
+def _is_source(path: Path) -> bool:
+    if path.suffix.lower() == ".gguf":
+        return False
+    from engine.convert.make import is_published_draft  # loads much, and is asked for seldom
+
+    return is_published_draft(path)
 
 
 def pair(entries: Sequence[Entry], together: bool = False) -> list[Entry]:

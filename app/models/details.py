@@ -122,7 +122,8 @@ class Details(QWidget):
             )
         if item.group is Group.CHAT:
             self._section(label(self.tr("Speed"), "muted"), *self._speed(item))
-            self._section(DrafterChoice(self._services, item))
+            make = button(self.tr("Make a draft for it…"), self._on_make, "quiet", "draft")
+            self._section(DrafterChoice(self._services, item), make)
         loaded = self._services.controller.model
         if entry.kind == "draft" and loaded is not None:
             text = self.tr("Use it with {model}").format(model=loaded.name)
@@ -214,6 +215,10 @@ class Details(QWidget):
     def _on_use(self) -> None:
         if self._item is not None and self._services.controller.model is not None:
             Offer(self._services, self._item.entry.path, self)
+
+    def _on_make(self) -> None:
+        if self._item is not None:
+            self._services.navigate("make_draft", target=self._item.entry.path)
 
     def _on_chat(self) -> None:
         self.chat_wanted.emit(self._item)

@@ -169,6 +169,13 @@ class DropOverlay(QWidget):
         self._say_zones(entries)
 
     def _show_nothing(self, dropped: Dropped) -> None:
+        if dropped.sources:
+            self._what.setText(self.tr("A draft as its makers publish it"))
+            text = self.tr("It is written as GGUF, with fewer bits, and checked.")
+            self._use.say(self.tr("Make a draft of it"), text)
+            reason = self.tr("Not possible: it is converted first")
+            self._copy.say(self.tr("Copy to the models folder"), reason, possible=False)
+            return
         texts = texts_of(dropped)
         if texts:
             self._what.setText(self.tr("%n text file(s) for the chat", None, len(texts)))

@@ -10,6 +10,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.live.bars import PositionBars
 from app.models.jobs import Jobs
 from app.theme import theme
@@ -133,7 +134,7 @@ class Doctor(QWidget):
         self._summary.setText(f"{mean}; {places}")
         self._bars.setAccessibleDescription(self._summary.text())
         note = self._bad if report.cause else self._good
-        note.set_text(report.advice)
+        note.set_text(told(report.advice))
         note.show()
         self._show_list(report)
 
@@ -143,7 +144,7 @@ class Doctor(QWidget):
         self._end(report=False)
         if not isinstance(error, LoadCancelled):
             known = isinstance(error, EngineError)
-            self._bad.set_text(str(error) if known else f"{type(error).__name__}: {error}")
+            self._bad.set_text(told(str(error)) if known else f"{type(error).__name__}: {error}")
             self._bad.show()
 
     def _end(self, report: bool) -> None:
@@ -171,7 +172,7 @@ class Doctor(QWidget):
             self._grid.addWidget(label(value, "strong", wrap=True), row, 1)
         row = self._grid.rowCount()
         for warning in report.warnings:
-            self._grid.addWidget(label(warning, "warn", wrap=True), row, 0, 1, 2)
+            self._grid.addWidget(label(told(warning), "warn", wrap=True), row, 0, 1, 2)
             row += 1
 
     def _facts(self, found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QRadioButton, QWidget
 
+from app.i18n import told
 from app.models.records import Drafted
 from app.page import Services
 from app.theme import theme
@@ -124,7 +125,7 @@ class Drafters(QWidget):
             note = gigabytes(one.size) if one.size else self.tr("no file")
             if one.shipped:
                 note = self.tr("comes with Lucebox, {size}").format(size=note)
-            self._row(one.value, drafter_title(one.value), note, one.problem)
+            self._row(one.value, drafter_title(one.value), note, told(one.problem))
         self._row(OFF, drafter_title(OFF), "", "")
         self.show_choice()
         self.show_figures(self._measured())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.i18n import told
 from app.models.records import Drafted
 from app.models.words import NONE_YET, rate_text
 from app.page import Services
@@ -139,7 +140,7 @@ class Trying(QWidget):
         if isinstance(error, LoadCancelled):
             return
         known = isinstance(error, EngineError)
-        self._note.set_text(str(error) if known else f"{type(error).__name__}: {error}")
+        self._note.set_text(told(str(error)) if known else f"{type(error).__name__}: {error}")
         self._note.show()
 
     def _end(self) -> None:

@@ -591,6 +591,10 @@
         <translation>속도</translation>
     </message>
     <message>
+        <source>Make a draft for it…</source>
+        <translation>이 모델의 초안 만들기…</translation>
+    </message>
+    <message>
         <source>Use it with {model}</source>
         <translation>{model}에 사용</translation>
     </message>
@@ -995,6 +999,22 @@
         <translation>
             <numerusform>외 %n개</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>A draft as its makers publish it</source>
+        <translation>제작자가 배포한 형식의 초안</translation>
+    </message>
+    <message>
+        <source>It is written as GGUF, with fewer bits, and checked.</source>
+        <translation>비트 수를 줄여 GGUF로 쓰고 확인합니다.</translation>
+    </message>
+    <message>
+        <source>Make a draft of it</source>
+        <translation>이것으로 초안 만들기</translation>
+    </message>
+    <message>
+        <source>Not possible: it is converted first</source>
+        <translation>불가능: 먼저 변환해야 합니다</translation>
     </message>
     <message numerus="yes">
         <source>%n text file(s) for the chat</source>
@@ -3245,6 +3265,117 @@
     </message>
 </context>
 <context>
+    <name>MakeDraftPage</name>
+    <message>
+        <source>Make a draft</source>
+        <translation>초안 만들기</translation>
+    </message>
+    <message>
+        <source>Back to the models</source>
+        <translation>모델로 돌아가기</translation>
+    </message>
+    <message>
+        <source>Convert and quantise</source>
+        <translation>변환 및 양자화</translation>
+    </message>
+    <message>
+        <source>Choose a folder…</source>
+        <translation>폴더 선택…</translation>
+    </message>
+    <message>
+        <source>Choose a file…</source>
+        <translation>파일 선택…</translation>
+    </message>
+    <message>
+        <source>Draft for</source>
+        <translation>대상 모델</translation>
+    </message>
+    <message>
+        <source>Keep</source>
+        <translation>저장</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>크기</translation>
+    </message>
+    <message>
+        <source>Progress</source>
+        <translation>진행</translation>
+    </message>
+    <message>
+        <source>Write a file in {scheme}</source>
+        <translation>{scheme} 파일 쓰기</translation>
+    </message>
+    <message>
+        <source>Converting</source>
+        <translation>변환 중</translation>
+    </message>
+    <message>
+        <source>Make the draft</source>
+        <translation>초안 만들기</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>취소</translation>
+    </message>
+    <message>
+        <source>Draft doctor</source>
+        <translation>초안 진단</translation>
+    </message>
+    <message>
+        <source>A file is moved to its name only after it was read back. You can leave this page; the source stays as it is.</source>
+        <translation>파일은 다시 읽어 확인한 뒤에야 제 이름으로 옮깁니다. 이 페이지를 떠나도 되며 원본은 그대로입니다.</translation>
+    </message>
+    <message>
+        <source>Nothing is chosen yet</source>
+        <translation>아직 선택하지 않음</translation>
+    </message>
+    <message>
+        <source>A folder of safetensors with its config.json, or a draft&apos;s GGUF. Drop it anywhere on this window, or choose it.</source>
+        <translation>config.json이 있는 safetensors 폴더나 초안 GGUF. 이 창에 끌어다 놓거나 선택하세요.</translation>
+    </message>
+    <message>
+        <source>Use {scheme} with {model}</source>
+        <translation>{model}에 {scheme} 사용</translation>
+    </message>
+    <message>
+        <source>The model whose text it guesses.</source>
+        <translation>초안이 예측할 모델입니다.</translation>
+    </message>
+    <message>
+        <source>They fit together.</source>
+        <translation>서로 맞습니다.</translation>
+    </message>
+    <message>
+        <source>Written, read back, checked</source>
+        <translation>쓰고 다시 읽어 확인함</translation>
+    </message>
+    <message>
+        <source>being written</source>
+        <translation>쓰는 중</translation>
+    </message>
+    <message>
+        <source>waits</source>
+        <translation>대기</translation>
+    </message>
+    <message>
+        <source>Quantising to {scheme}</source>
+        <translation>{scheme}로 양자화 중</translation>
+    </message>
+    <message>
+        <source>Choose a folder</source>
+        <translation>폴더 선택</translation>
+    </message>
+    <message>
+        <source>Drafts</source>
+        <translation>초안</translation>
+    </message>
+    <message>
+        <source>Choose a file</source>
+        <translation>파일 선택</translation>
+    </message>
+</context>
+<context>
     <name>MessageRow</name>
     <message>
         <source>Copy</source>
@@ -5082,6 +5213,10 @@
     <message>
         <source>{n} tok/s, measured</source>
         <translation>{n} tok/s, 측정됨</translation>
+    </message>
+    <message>
+        <source>Making a draft</source>
+        <translation>초안 만드는 중</translation>
     </message>
 </context>
 <context>
