@@ -163,8 +163,8 @@ RAISES: dict[str, Callable[[Path], object]] = {
     "a stop string": lambda _: StopMatcher([""]),
     "a card": lambda _: _raise(_error("CUDA_ERROR_ILLEGAL_ADDRESS")),
     "a card's self-test": lambda _: _raise(Distrust(frozenset(), frozenset(), ("norm",)).notes()[0]),
-    "a draft": lambda _: _raise(judge({"chat": 1.1}, {"rope: 1,000": 2.5}, 1.1)[1]),
-    "a draft's guess": lambda _: _raise(judge({"chat": 1.1}, {}, 1.1)[1]),
+    "a draft": lambda _: _raise(judge({"chat": 1.1}, 1.1, ("rope: 1,000", 2.5))[1]),
+    "a draft's guess": lambda _: _raise(judge({"chat": 1.1}, 1.1, None)[1]),
     "an estimate": lambda _: _raise(estimate(entry(eight_billion()), EngineConfig(), [CARD]).explanation),
     "a download": lambda f: _raise(sort_dropped([_part_file(f)]).ignored[0][1]),
     "no chat model": lambda f: _raise(kind_of(header(f, "adapter"))[1]),
@@ -242,3 +242,16 @@ def test_english_stays_and_loads_nothing(
     language.apply("en")
     monkeypatch.setattr(i18n, "_templates", None)
     assert told("The load was stopped.") == "The load was stopped."
+
+
+def test_no_widget_gets_the_words_of_an_error_as_they_are() -> None:
+    showing = {"toast", "set_text", "setText", "setToolTip", "say", "label", "Note", "Banner"}
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(Path(i18n.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) in showing
+        and "str(error)" in map(ast.unparse, node.args)
+    ]
+    assert bare == []
