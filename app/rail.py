@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QToolButton, QVBoxLayout, QWidget
 
@@ -78,6 +78,7 @@ class Rail(QFrame):
         self._expert = Switch()
         self._expert_word = label("", "micro")
         self._expert_word.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._expert.toggled.connect(self._show_items)
         self._expert.toggled.connect(self.expert_changed)
         self._bottom = QVBoxLayout()
         self._bottom.setSpacing(0)
@@ -95,13 +96,15 @@ class Rail(QFrame):
         theme().changed.connect(self._fit)
         self.retranslate()
 
-    def add(self, name: str, icon: str, bottom: bool = False) -> None:
+    def add(self, name: str, icon: str, bottom: bool = False, expert: bool = False) -> None:
         """Add an item for a page; its word comes with `set_title`."""
         item = RailButton(icon)
         item.setProperty("page", name)
+        item.setProperty("expert", expert)
         self._buttons[name] = item
         self._group.addButton(item)
         (self._bottom if bottom else self._top).addWidget(item)
+        item.setVisible(not expert or self.expert)
 
     def set_title(self, name: str, title: str, shortcut: str = "") -> None:
         """The word below the icon, which is also its accessible name."""
@@ -113,6 +116,7 @@ class Rail(QFrame):
     def select(self, name: str) -> None:
         """Mark a page as the shown one."""
         self._buttons[name].setChecked(True)
+        self._show_items()
 
     def set_count(self, name: str, text: str) -> None:
         """A short count at a page's icon."""
@@ -142,7 +146,12 @@ class Rail(QFrame):
         """Take the words of the current language."""
         self._expert_word.setText(self.tr("Expert"))
         self._expert.setAccessibleName(self.tr("Expert"))
-        self._expert.setToolTip(self.tr("Show the pages for tuning"))
+        self._expert.setToolTip(self.tr("Show the pages for tuning, devices and serving"))
+
+    @Slot()
+    def _show_items(self) -> None:
+        for item in self._buttons.values():
+            item.setVisible(not item.property("expert") or self.expert or item.isChecked())
 
     def _fit(self) -> None:
         self.setFixedWidth(theme().size("rail"))

@@ -43,7 +43,8 @@ LEAST, USUAL = QSize(720, 480), QSize(1440, 900)
 class PageSpec:
     """A page's place in the rail and the class that is imported on the first visit.
 
-    `where` is "module:Class"; a page without an item of its own lights the item `under`.
+    `where` is "module:Class"; a page without an item of its own lights the item `under`. The item of an
+    `expert` page shows while the Expert switch is on, or the page itself is shown.
     """
 
     name: str
@@ -51,14 +52,15 @@ class PageSpec:
     where: str
     bottom: bool = False
     under: str = ""
+    expert: bool = False
 
 
 PAGES = (
     PageSpec("chat", "chat", "app.chat.page:ChatPage"),
     PageSpec("models", "models", "app.models.page:ModelsPage"),
-    PageSpec("tune", "tune", "app.tune.page:TunePage"),
-    PageSpec("devices", "devices", "app.devices.page:DevicesPage"),
-    PageSpec("server", "server", "app.server.page:ServerPage"),
+    PageSpec("tune", "tune", "app.tune.page:TunePage", expert=True),
+    PageSpec("devices", "devices", "app.devices.page:DevicesPage", expert=True),
+    PageSpec("server", "server", "app.server.page:ServerPage", expert=True),
     PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
     PageSpec("make_draft", "draft", "app.models.making:MakeDraftPage", under="models"),
     PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
@@ -211,7 +213,8 @@ class MainWindow(QMainWindow):
     def _build(self) -> None:
         self.rail = Rail()
         for name in self.page_names:
-            self.rail.add(name, self._specs[name].icon, self._specs[name].bottom)
+            spec = self._specs[name]
+            self.rail.add(name, spec.icon, spec.bottom, spec.expert)
         self.rail.set_expert(self.services.settings.value.expert)
         self.rail.chosen.connect(self.navigate)
         self.rail.expert_changed.connect(self._on_expert)

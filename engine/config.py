@@ -352,7 +352,7 @@ class AppSettings:
     text_size: float = setting(
         100, "Text size", "Size of all text.", unit="%", low=70, high=200, step=10
     )
-    expert: bool = setting(False, "Expert", "Show the pages for tuning.")
+    expert: bool = setting(False, "Expert", "Show the pages for tuning, devices and serving.")
     load_last_model: bool = setting(True, "Load last model", "Load it again when the window opens.")
     last_model: str | None = setting(None, "Last model", "The file that was loaded last.")
     system_prompt: str = setting("", "System prompt", "Sent ahead of each new chat.")

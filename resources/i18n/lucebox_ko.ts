@@ -3797,8 +3797,8 @@
         <translation>고급</translation>
     </message>
     <message>
-        <source>Show the pages for tuning</source>
-        <translation>조정용 페이지 표시</translation>
+        <source>Show the pages for tuning, devices and serving</source>
+        <translation>조정, 장치, 서버 페이지 보기</translation>
     </message>
 </context>
 <context>
@@ -4126,8 +4126,8 @@
         <translation>고급</translation>
     </message>
     <message>
-        <source>Show the pages for tuning.</source>
-        <translation>조정용 페이지를 표시합니다.</translation>
+        <source>Show the pages for tuning, devices and serving.</source>
+        <translation>조정, 장치, 서버 페이지를 표시합니다.</translation>
     </message>
     <message>
         <source>Load last model</source>

@@ -28,6 +28,7 @@ from pytestqt.qtbot import QtBot
 from app.i18n import Language
 from app.models.library import Library
 from app.page import Services
+from app.rail import RailButton
 from app.theme import theme
 from app.window import LEAST, PAGES, MainWindow
 
@@ -129,6 +130,21 @@ def test_the_window_can_be_made_small_again_after_large_text(
         real.resize(LEAST)
         assert real.width() <= width
         real.resize(1400, 800)
+
+
+def test_pages_for_experts_are_in_the_rail_when_wanted_or_shown(real: MainWindow) -> None:
+    def items() -> list[str]:
+        found = [b for b in real.rail.findChildren(RailButton) if b.isVisible()]
+        return [b.property("page") for b in found]
+
+    assert items() == ["chat", "models", "settings"]
+    real.rail.set_expert(True)
+    assert items() == ["chat", "models", "tune", "devices", "server", "settings"]
+    real.navigate("devices")
+    real.rail.set_expert(False)
+    assert items() == ["chat", "models", "devices", "settings"]
+    real.navigate("chat")
+    assert items() == ["chat", "models", "settings"]
 
 
 def test_chat_has_the_cursor_in_the_message_box(real: MainWindow) -> None:
