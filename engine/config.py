@@ -19,6 +19,14 @@ class Precision(StrEnum):
     EXACT = "exact"
 
 
+class Residency(StrEnum):
+    """Where a draft is between requests: in the device's memory, or on disk where memory is short."""
+
+    AUTO = "auto"
+    PERSISTENT = "persistent"
+    REQUEST_SCOPED = "request-scoped"
+
+
 class Spec(StrEnum):
     """How tokens are guessed ahead, for the model to verify several at once; the text is the same."""
 
@@ -169,12 +177,19 @@ class EngineConfig:
         None,
         "Draft model",
         "A file that guesses: a draft made for this model, or a small model of the same vocabulary. "
-        "Without one the model's own draft layers guess (mtp), or what the text repeats (ngram).",
+        "Without one what guesses is the draft that comes with Lucebox for the model, its own draft layers "
+        "(mtp), or what the text repeats (ngram).",
         flag="--draft",
     )
     budget: int | None = setting(
         None, "Draft budget", "Most tokens guessed at once; by default chosen from what pays.",
         unit="tokens", low=1, high=31, step=1, flag="--budget",
+    )  # fmt: skip
+    draft_residency: Residency = setting(
+        Residency.AUTO, "Draft between requests",
+        "persistent keeps a draft's file in the device's memory, request-scoped only while a text is "
+        "written; auto keeps it where memory is not short.",
+        choices=("auto", "persistent", "request-scoped"), flag="--draft-residency",
     )  # fmt: skip
     prefix_cache_mib: int | None = setting(
         None, "Prefix cache",
@@ -395,7 +410,10 @@ def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
     """
     config = dataclasses.replace(_kept(EngineConfig, settings.engine), **changes)
     return dataclasses.replace(
-        config, precision=Precision(config.precision), spec=Spec(config.spec)
+        config,
+        precision=Precision(config.precision),
+        spec=Spec(config.spec),
+        draft_residency=Residency(config.draft_residency),
     )
 
 
@@ -448,4 +466,5 @@ class Plan:
     spec: Spec = Spec.AUTO
     draft: Path | None = None
     budget: int | None = None
+    draft_parked: bool = False
     notes: tuple[str, ...] = ()

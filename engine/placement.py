@@ -7,7 +7,15 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from engine.config import AUTO, FILELESS_DRAFTERS, EngineConfig, Plan, Precision, Spec
+from engine.config import (
+    AUTO,
+    FILELESS_DRAFTERS,
+    EngineConfig,
+    Plan,
+    Precision,
+    Residency,
+    Spec,
+)
 from engine.devices import Device
 from engine.errors import BadRequest, EngineError, OutOfMemory
 from engine.footprint import PAGE_TOKENS, Footprint, float_bytes
@@ -139,6 +147,7 @@ def resolve(
         spec=config.spec,
         draft=_draft_path(config.draft),
         budget=config.budget,
+        draft_parked=sizing.draft_parked,
         notes=(*((note,) if note else ()), *sizing.notes()),
     )
 
@@ -278,6 +287,16 @@ class _Sizing:
         return max(0, min(_CONTEXTS * whole, free // 4))
 
     @property
+    def draft_parked(self) -> bool:
+        """Whether a draft's file is given up between requests: as the user says, else where less memory than
+        it takes would stay free."""
+        if not self.draft or self.config.draft in FILELESS_DRAFTERS:
+            return False
+        if self.config.draft_residency is not Residency.AUTO:
+            return self.config.draft_residency == Residency.REQUEST_SCOPED
+        return self.available - self.need < self.draft
+
+    @property
     def suits(self) -> bool:
         """Whether the device holds it with a context that is worth having."""
         enough = self.config.max_ctx is not None or self.max_ctx >= min(self.wanted, _GOOD_CTX)
@@ -324,6 +343,11 @@ class _Sizing:
             notes.append(
                 f"The context of {self.max_ctx:,} tokens is more than the {self.trained:,} that the "
                 "model was made for; answers get worse beyond that."
+            )
+        if self.draft_parked and self.config.draft_residency is Residency.AUTO:
+            notes.append(
+                f"Memory is short: the draft of {size_text(self.draft)} is loaded for each request, and given"
+                " up after it."
             )
         if self.need > self.available:
             notes.append(

@@ -12,7 +12,7 @@ from engine.errors import BadRequest
 
 _BY_FILE = "the draft's own file says it"
 _BY_GAIN = "what is guessed is chosen by what pays; --spec and --budget bound it"
-_BESIDE = "the draft runs beside its model and stays with it"
+_BESIDE = "the draft runs where its model does"
 _BY_CARD = "the model's card says it, and a request may give its own budget"
 _WHOLE = "prompts are read whole"
 _NO_DISK = "the prefix cache lives in memory only"
@@ -23,7 +23,7 @@ _FULL = "keys and values are kept as they are computed"
 _DEEPSEEK = "there is no DeepSeek V4 here"
 
 MISSING = {
-    "--draft-residency": _BESIDE, "--lazy-draft": _BESIDE, "--draft-device": _BESIDE,
+    "--draft-device": _BESIDE,
     "--draft-ipc-bin": _BESIDE, "--draft-ipc-work-dir": _BESIDE, "--draft-ipc-ring-cap": _BESIDE,
     "--draft-swa": _BY_FILE, "--draft-block-size": _BY_FILE,
     "--ddtree-tau": _BY_GAIN, "--specla": _BY_GAIN, "--specla-top-k": _BY_GAIN,
@@ -109,6 +109,10 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--ddtree", dest="spec", nargs=0, const="tree", action=_InBlock, help=argparse.SUPPRESS
     )
+    command.add_argument(
+        "--lazy-draft", dest="draft_residency", nargs=0, const="request-scoped", action=_InBlock,
+        help=argparse.SUPPRESS,
+    )  # fmt: skip
     command.add_argument(
         "--ddtree-budget", dest="budget", type=int, action=_InBlock, help=argparse.SUPPRESS
     )

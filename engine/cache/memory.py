@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from engine.cache.snapshot import Blob
+from engine.draft.base import Paged
 from engine.ops.base import Ops
 
 
@@ -45,10 +46,10 @@ class Memory(Protocol):
 class DeviceMemory:
     """The `Memory` of a model on any device."""
 
-    def __init__(self, ops: Ops, draft: Ops | None = None) -> None:
-        """`draft` are operations whose pages have the model's numbers; its states stay where they are."""
+    def __init__(self, ops: Ops, draft: Paged | None = None) -> None:
+        """`draft` has pages with the model's numbers; its states stay where they are."""
         self._ops = ops
-        self._all: Seq[Ops] = (ops,) if draft is None else (ops, draft)
+        self._all: Seq[Paged] = (ops,) if draft is None else (ops, draft)
         sizes = [each.page_bytes() for each in self._all]
         self._ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
         self.page_bytes = sum(sizes)

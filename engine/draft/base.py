@@ -12,10 +12,33 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.config import Plan
 from engine.gguf import ModelFile
 from engine.ops.base import Limits, Ops, Rows
 from engine.types import Draft, Sequence
+
+
+class Paged(Protocol):
+    """Whatever has pages by the target's numbers; the functions are those of `Ops`."""
+
+    def page_bytes(self) -> int:
+        """Bytes of a page of every layer."""
+        ...
+
+    def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
+        """Copy a page to the host."""
+        ...
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Give a page the content that `read_page` had."""
+        ...
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy a page to another one."""
+        ...
 
 
 class Drafter(Protocol):
@@ -23,8 +46,8 @@ class Drafter(Protocol):
 
     `needs` are the target's layers whose output `observe` gets, as `Ops.recording` takes them. `depth` is the
     most tokens in a row that it can guess, `branches` whether it can guess trees. `reach` places after a
-    sequence's last token are in `sequence.pages` whenever it is asked. `paged` are operations whose pages go
-    by the target's numbers: what is moved of the target's pages is moved of theirs.
+    sequence's last token are in `sequence.pages` whenever it is asked. `paged` is what has pages by the
+    target's numbers: what is moved of the target's pages is moved of its own.
     """
 
     name: str
@@ -32,7 +55,7 @@ class Drafter(Protocol):
     depth: int
     branches: bool
     reach: int
-    paged: Ops | None
+    paged: Paged | None
 
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
         """Guess what follows all of `sequence.tokens`: at most `depth` tokens in a row and `nodes` in all, a

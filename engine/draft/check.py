@@ -129,8 +129,8 @@ def check_draft(
             say(i, len(changes), f"trying {name}")
             gains[name] = patient.likelihood(file, changed, own) - usual
         helped = None
-        if (name := surest(gains)) is not None:
-            helped = name, patient.measure(file, changes[name], own).acceptance_length
+        if (likelier := surest(gains)) is not None:
+            helped = likelier, patient.measure(file, changes[likelier], own).acceptance_length
         cause, advice = judge(by_kind, by_kind[kind], helped)
         return Report(
             acceptance_length=whole.acceptance_length,

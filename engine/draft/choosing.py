@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from engine.config import FILELESS_DRAFTERS, Plan, Precision, Spec
 from engine.devices import devices
 from engine.draft.base import Drafter, Target, open_drafter
 from engine.draft.costs import PassCosts, pass_costs
+from engine.draft.parking import ParkedDrafter
 from engine.draft.shipped import shipped_draft
 from engine.draft.speculation import Speculation
 from engine.errors import EngineError
@@ -33,7 +35,7 @@ def choose(target: Target) -> tuple[Drafter | None, str]:
     if str(plan.draft) in FILELESS_DRAFTERS:
         return open_drafter(str(plan.draft), target, None), ""
     if plan.draft is not None:
-        drafter = open_drafter(_kind_of(plan.draft), target, plan.draft)
+        drafter = _open_file(_kind_of(plan.draft), target, plan.draft)
         return drafter, " ".join(getattr(drafter, "warnings", ()))
     return _at_hand(target)
 
@@ -43,7 +45,7 @@ def _at_hand(target: Target) -> tuple[Drafter, str]:
     notes = []
     if (path := shipped_draft(target.file)) is not None:
         try:
-            drafter = open_drafter("dflash", target, path)
+            drafter = _open_file("dflash", target, path)
             return drafter, f"The draft {path.stem}, which comes with Lucebox, guesses."
         except EngineError as error:
             notes.append(f"The draft {path.stem}, which comes with Lucebox, is left out: {error}")
@@ -53,6 +55,12 @@ def _at_hand(target: Target) -> tuple[Drafter, str]:
         except EngineError as error:
             notes.append(f"The model's own draft layer is left out: {error}")
     return open_drafter("ngram", target, None), " ".join(notes)
+
+
+def _open_file(kind: str, target: Target, path: Path) -> Drafter:
+    """The drafter of a file, which is read again for each request where memory is short."""
+    opened = partial(open_drafter, kind, target, path)
+    return ParkedDrafter(opened) if target.plan.draft_parked else opened()
 
 
 def _kind_of(path: Path) -> str:

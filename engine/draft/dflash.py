@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.draft.base import Target
+from engine.draft.base import Paged, Target
 from engine.draft.config import DraftConfig
 from engine.draft.files import DraftFile, open_draft
 from engine.draft.tree import Candidates, grow, likeliest
@@ -106,7 +106,7 @@ class DflashDrafter:
             n_kv_heads=cfg.n_kv_heads,
             head_dim=cfg.head_dim,
         )
-        self.paged: Ops | None = (ops := target.ops.beside())
+        self.paged: Paged | None = (ops := target.ops.beside())
         self._ops = ops
         try:
             w = upload(file, self._ops, target.weights)

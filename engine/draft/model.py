@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.draft.base import Target
+from engine.draft.base import Paged, Target
 from engine.draft.guessing import guess
 from engine.errors import BadRequest, UnsupportedModel
 from engine.gguf import ModelFile, open_model
 from engine.models.base import model_of
-from engine.ops.base import Ops, Rows, StepInput, no_numbers
+from engine.ops.base import Rows, StepInput, no_numbers
 from engine.types import Draft, Sequence
 from engine.weights import load_weights
 
@@ -53,7 +53,7 @@ class ModelDrafter:
         self._known: dict[int, _Known] = {}
         slots = n + 1 if self._recurrent else 0
         limits = replace(target.limits, rows=self._most, sequences=1, slots=slots, tried=0)
-        self.paged: Ops | None = (ops := target.ops.beside())
+        self.paged: Paged | None = (ops := target.ops.beside())
         self._ops = ops
         try:
             weights = load_weights(file, module.tensors(cfg), self._ops)

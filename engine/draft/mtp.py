@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.draft.base import Target
+from engine.draft.base import Paged, Target
 from engine.draft.guessing import guess
 from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import ModelFile
@@ -52,7 +52,7 @@ class MtpDrafter:
         self._most = min(target.limits.rows, 128)
         self._page = target.limits.page_tokens
         self._known: dict[int, _Known] = {}
-        self.paged: Ops | None = (ops := target.ops.beside())
+        self.paged: Paged | None = (ops := target.ops.beside())
         self._ops = ops
         try:
             weights = load_block(target.file, target.cfg, self._ops)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.draft.base import Target
-from engine.ops.base import Ops, Rows
+from engine.draft.base import Paged, Target
+from engine.ops.base import Rows
 from engine.types import Draft, Sequence
 
 _LEAST = 3  # shorter repetitions say little
@@ -24,7 +24,7 @@ class NgramDrafter:
     depth = 15
     branches = False
     reach = 0
-    paged: Ops | None = None
+    paged: Paged | None = None
 
     def __init__(self) -> None:
         self._texts: dict[int, _Text] = {}

@@ -1394,6 +1394,10 @@
         <translation>이 초안에 필요한 것(DFlash 2, 배율 또는 자체 인과성)을 Lucebox 형식에는 담을 수 없습니다. llama.cpp 형식을 쓰세요.</translation>
     </message>
     <message>
+        <source>Memory is short: the draft of {0} is loaded for each request, and given up after it.</source>
+        <translation>메모리가 부족합니다. {0} 크기의 드래프트를 요청마다 불러오고 끝나면 내려놓습니다.</translation>
+    </message>
+    <message>
         <source>Memory ran out while {0} was loaded: {1}. Close other programs, or choose a smaller model or context.</source>
         <translation>{0} 모델을 불러오는 동안 메모리가 바닥났습니다: {1}. 다른 프로그램을 닫거나 더 작은 모델 또는 컨텍스트를 선택하세요.</translation>
     </message>
@@ -4274,8 +4278,8 @@
         <translation>드래프트 모델</translation>
     </message>
     <message>
-        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one the model&apos;s own draft layers guess (mtp), or what the text repeats (ngram).</source>
-        <translation>추측하는 파일: 이 모델용으로 만든 초안 또는 같은 어휘의 작은 모델. 없으면 모델 자체의 초안 레이어(mtp)나 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
+        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one what guesses is the draft that comes with Lucebox for the model, its own draft layers (mtp), or what the text repeats (ngram).</source>
+        <translation>추측하는 파일: 이 모델용으로 만든 드래프트 또는 같은 어휘의 작은 모델. 없으면 Lucebox에 들어 있는 이 모델의 드래프트, 모델 자체의 드래프트 레이어(mtp) 또는 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
     </message>
     <message>
         <source>Draft budget</source>
@@ -4284,6 +4288,14 @@
     <message>
         <source>Most tokens guessed at once; by default chosen from what pays.</source>
         <translation>한 번에 추측하는 최대 토큰 수입니다. 기본값은 이득에 따라 정해집니다.</translation>
+    </message>
+    <message>
+        <source>Draft between requests</source>
+        <translation>요청 사이의 드래프트</translation>
+    </message>
+    <message>
+        <source>persistent keeps a draft&apos;s file in the device&apos;s memory, request-scoped only while a text is written; auto keeps it where memory is not short.</source>
+        <translation>persistent는 드래프트 파일을 장치 메모리에 계속 두고, request-scoped는 글을 쓰는 동안에만 둡니다. auto는 메모리가 부족하지 않으면 계속 둡니다.</translation>
     </message>
     <message>
         <source>Prefix cache</source>
