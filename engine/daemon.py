@@ -9,7 +9,8 @@ object with that `id` and `event`: text, reasoning, tool_call, done, ok or error
     {"op": "restore", "id": 2, "name": "a", "prompt": "and"} go on from there
     {"op": "list"}  {"op": "free", "name": "a"}  {"op": "park"}  {"op": "unpark"}  {"op": "quit"}
 
-A snapshot is the tokens; what the engine still holds of their state is used again, and the rest computed.
+A snapshot holds the tokens, and in RAM their keys and values and their state, also while the model is parked.
+What of these cannot be brought back is computed again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
+from engine.cache.snapshot import Snapshot
 from engine.config import SamplingParams, settings_of
 from engine.engine import Engine
 from engine.errors import BadRequest, EngineError
@@ -47,6 +49,18 @@ class _Job:
     ended: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Prompt and answer, and what was known of them."""
+
+    tokens: list[int]
+    known: Snapshot | None
+
+    @property
+    def facts(self) -> dict[str, int]:
+        return {"tokens": len(self.tokens), "bytes": self.known.n_bytes if self.known else 0}
+
+
 class Daemon:
     """One engine behind two streams of lines; `run` works until quit or the end of the input."""
 
@@ -57,7 +71,7 @@ class Daemon:
         self._output = output
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._jobs: OrderedDict[Any, _Job] = OrderedDict()
-        self._snapshots: dict[str, list[int]] = {}
+        self._snapshots: dict[str, _Kept] = {}
         self._gone = threading.Event()
         self._ops: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
             "generate": self._generate,
@@ -139,9 +153,11 @@ class Daemon:
         except (TypeError, ValueError, AttributeError) as error:
             raise BadRequest(f"The sampling settings cannot be read: {error}.") from error
         if command["op"] == "restore":
-            known = self._named(command)
+            kept = self._named(command)
             more = self._encoded(command.get("prompt", ""), bos=False)
-            return Request(ids=[*known, *more], sampling=sampling)
+            if kept.known is not None:
+                self._engine.restore(kept.known)
+            return Request(ids=[*kept.tokens, *more], sampling=sampling)
         if "prompt" in command:
             return Request(ids=self._encoded(command["prompt"], bos=None), sampling=sampling)
         messages, ids, tools = command.get("messages"), command.get("ids"), command.get("tools")
@@ -209,11 +225,13 @@ class Daemon:
             if template is None:
                 raise BadRequest('The model is parked; send {"op": "unpark"} first.')
             ids = template.encode(request.messages, request.tools)
-        self._snapshots[name] = [*ids, *job.tokens]
-        return {"name": name, "tokens": len(self._snapshots[name])}
+        tokens = [*ids, *job.tokens]
+        parked = self._engine.tokenizer is None
+        self._snapshots[name] = _Kept(tokens, None if parked else self._engine.snapshot(tokens))
+        return {"name": name, **self._snapshots[name].facts}
 
     def _list(self, command: dict[str, Any]) -> dict[str, Any]:
-        kept = [{"name": name, "tokens": len(ids)} for name, ids in self._snapshots.items()]
+        kept = [{"name": name, **found.facts} for name, found in self._snapshots.items()]
         return {"snapshots": kept, "state": self._engine.status().state}
 
     def _free(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +248,7 @@ class Daemon:
             self._engine.load(self._info.path, self._config)
         return {}
 
-    def _named(self, command: dict[str, Any]) -> list[int]:
+    def _named(self, command: dict[str, Any]) -> _Kept:
         name = command.get("name")
         found = self._snapshots.get(name) if isinstance(name, str) else None
         if found is None:

@@ -89,7 +89,7 @@ def timings(turn: Turn) -> dict[str, Any]:
         "prefill_tokens_per_sec": _rate(usage.prefill_rate),
         "decode_tokens_per_sec": _rate(usage.decode_rate),
         "cache_hit": usage.reused_tokens > 0,
-        "agent_turn_cache_hit": turn.agent_turn_cache_hit,
+        "agent_turn_cache_hit": usage.reused_answer,
         "cached_prefix_tokens": usage.reused_tokens,
         "prefilled_tokens": usage.prompt_tokens - usage.reused_tokens,
         "effective_prompt_tokens": usage.prompt_tokens,

@@ -203,7 +203,8 @@ def props(request: Request) -> Response:
             "sampling": {"supported": [field.name for field in fields(SamplingParams)]},
             "prefix_cache": {
                 "capacity": numbers.pages_total if numbers else 0,
-                "in_use": numbers.pages_used if numbers else 0,
+                "in_use": numbers.pages_used + numbers.cache.kept_pages if numbers else 0,
+                "lifetime_hits": numbers.cache.hits if numbers else 0,
             },
             "full_cache": None,
             "pflash": None,

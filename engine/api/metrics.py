@@ -30,6 +30,19 @@ _SPECULATION = (
     ("acceptance_length", "gauge", "acceptance_length", "Tokens of a verified draft"),
     ("speedup", "gauge", "speculation_speedup", "Speed over no drafts, as measured here"),
 )
+_CACHE = (
+    ("hits", "counter", "cache_hits_total", "Prompts that began with something known"),
+    ("misses", "counter", "cache_misses_total", "Prompts that began with nothing known"),
+    ("reused_tokens_total", "counter", "cache_reused_tokens_total", "Prompt tokens not read again"),
+    ("moved_out_total", "counter", "cache_moved_out_total", "Pages and states moved to RAM"),
+    ("read_back_total", "counter", "cache_read_back_total", "Pages brought back from RAM"),
+    ("preempted_total", "counter", "preempted_total", "Answers that gave their place to others"),
+    ("ram_bytes", "gauge", "cache_ram_bytes", "Prefixes in RAM"),
+    ("ram_limit", "gauge", "cache_ram_bytes_max", "Most bytes of prefixes in RAM"),
+    ("device_states", "gauge", "cache_device_states", "Recurrent states kept on the device"),
+    ("ram_states", "gauge", "cache_ram_states", "Recurrent states kept in RAM"),
+)
+_OWNERS = ("running", "shared", "kept", "free", "ram")
 
 
 def text(models: Models) -> str:
@@ -48,6 +61,19 @@ def text(models: Models) -> str:
             value = getattr(numbers.speculation, field, None)
             if value is not None:
                 lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+    for field, kind, name, help in _CACHE:
+        lines += _head(f"lucebox_{name}", kind, help)
+        for model, numbers in found:
+            value = getattr(numbers.cache, field)
+            lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+    lines += _head(
+        "lucebox_cache_pages", "gauge", "Pages by who holds them, on the device and in RAM"
+    )
+    for model, numbers in found:
+        for owner in _OWNERS:
+            labels = f'model="{_escaped(model)}",owner="{owner}"'
+            pages = getattr(numbers.cache, f"{owner}_pages")
+            lines.append(f"lucebox_cache_pages{{{labels}}} {pages}")
     lines += _head("lucebox_memory_bytes", "gauge", "Memory by its owner")
     for model, numbers in found:
         lines += _memory(model, numbers)

@@ -60,7 +60,14 @@ class CompletionBody(SamplingFields):
             sampling["stop"] = ends
         if self.logit_bias:
             sampling["logit_bias"] = biases(self.logit_bias)
-        return Ask(model=self.model, ids=ids, sampling=sampling, n=self.n, logprobs=self.logprobs)
+        return Ask(
+            model=self.model,
+            ids=ids,
+            sampling=sampling,
+            n=self.n,
+            logprobs=self.logprobs,
+            **self.caching(),
+        )
 
     def check(self) -> None:
         """Refuse what cannot be honoured."""

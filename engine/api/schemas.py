@@ -136,7 +136,7 @@ class SamplingFields(Body):
             return Thinking(enabled, None, budget, reply)
         return Thinking(enabled, "x-high" if effort == "xhigh" else effort, budget, reply)
 
-    def caching(self) -> dict[str, bool]:
+    def caching(self) -> dict[str, Any]:
         """Which of what is kept of prompts may be used and added to; all of it where nothing is said.
 
         A scope other than off says how much Lucebox keeps on disk; here pages are kept by their use alone.

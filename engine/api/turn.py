@@ -178,6 +178,8 @@ class Turn:
                 template_kwargs=ask.template_kwargs,
                 format=ask.format,
                 logprobs=ask.logprobs,
+                prefix_cache=ask.prefix_cache,
+                agent_turn_cache=ask.agent_turn_cache and self._models.config.agent_turn_cache,
             )
             choice = _Choice(ask, engine.submit(request, self._channel.listener(index)))
             self.choices.append(choice)
@@ -224,6 +226,7 @@ class Turn:
             ends[0],
             prompt_tokens=sum(u.prompt_tokens for u in prompts.values()),
             reused_tokens=sum(u.reused_tokens for u in prompts.values()),
+            reused_answer=any(u.reused_answer for u in ends),
             completion_tokens=sum(u.completion_tokens for u in ends),
             reasoning_tokens=sum(u.reasoning_tokens for u in ends),
             drafted_tokens=sum(u.drafted_tokens for u in ends),
@@ -241,17 +244,6 @@ class Turn:
     def fingerprint(self) -> str:
         """What wrote the answer, as OpenAI's `system_fingerprint`."""
         return f"lucebox-{version()}"
-
-    @property
-    def agent_turn_cache_hit(self) -> bool:
-        """Whether the state after an earlier answer with a tool call was used, and not only its prompt's."""
-        for choice in self.choices:
-            for message in reversed(choice.ask.messages or ()):
-                for call in message.get("tool_calls") or ():
-                    before = self.served.calls.get(str(call.get("id")))
-                    if before is not None and choice.usage is not None:
-                        return choice.usage.reused_tokens > before
-        return False
 
     def _sampling(self, ask: Ask, usual: SamplingParams) -> SamplingParams:
         sampling = replace(usual, **ask.sampling)
@@ -301,7 +293,6 @@ class Turn:
         for piece in pieces:
             if isinstance(piece, ToolCallStart):
                 choice.n_calls += 1
-                self.served.remember_call(piece.id, choice.prompt_tokens or 0)
             told: tuple[Row, ...] = ()
             if isinstance(piece, Content):
                 told, choice.rows = tuple(choice.rows), []

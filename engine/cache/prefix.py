@@ -91,7 +91,10 @@ class PrefixCache:
         full = n // size if sequence.keeps_answer else min(n, sequence.n_prompt) // size
         node = None
         for i in range(sequence.n_known, full if sequence.cached else 0):
-            node = self.pool.register(sequence.pages, i, tokens, (i + 1) * size > sequence.n_prompt)
+            # What it was given of an answer may be the beginning of this page.
+            old = sequence.given_answer and i * size < sequence.n_given
+            written = old or (i + 1) * size > sequence.n_prompt
+            node = self.pool.register(sequence.pages, i, tokens, written)
             if node is None:
                 return
             sequence.n_known = i + 1

@@ -92,12 +92,26 @@ def test_a_restored_snapshot_goes_on_as_one_long_prompt_would(talk: Talk) -> Non
     first, _ = talk.generate(id=1, prompt="the thing")
     kept = talk.ask(op="snapshot", name="a", of=1)
     assert kept["event"] == "ok"
-    assert talk.ask(op="list")["snapshots"] == [{"name": "a", "tokens": kept["tokens"]}]
+    assert talk.ask(op="list")["snapshots"] == [
+        {"name": "a", "tokens": kept["tokens"], "bytes": kept["bytes"]}
+    ]
     restored, _ = talk.generate(op="restore", id=2, name="a", prompt="")
     whole, _ = talk.generate(id=3, prompt="the thing", max_tokens=16)
     assert first + restored == whole
     assert talk.ask(op="free", name="a")["event"] == "ok"
     assert "no snapshot" in talk.ask(op="restore", name="a")["message"]
+
+
+def test_a_snapshot_brings_its_state_back_to_a_model_that_was_parked(talk: Talk) -> None:
+    first, _ = talk.generate(id=1, prompt="the thing")
+    kept = talk.ask(op="snapshot", name="a", of=1)
+    assert kept["bytes"] > 0
+    whole, _ = talk.generate(id=3, prompt="the thing", max_tokens=16)
+    for op in ("park", "unpark"):
+        assert talk.ask(op=op)["event"] == "ok"
+    restored, done = talk.generate(op="restore", id=2, name="a", prompt="")
+    assert first + restored == whole
+    assert done["reused_tokens"] >= kept["tokens"] - 1
 
 
 def test_a_generation_can_be_cancelled(talk: Talk) -> None:

@@ -117,9 +117,7 @@ def test_a_stop_string_ends_the_text(client: httpx.Client) -> None:
         ({"modalities": ["audio"]}, "modalities", "text only"),
         ({"top_logprobs": 2}, "top_logprobs", "logprobs"),
         ({"tool_choice": "required"}, "tool_choice", "no tools"),
-        ({"prefix_cache": {"scope": "off"}}, "prefix_cache.scope", "always"),
         ({"verbosity": "high"}, "verbosity", "prompt"),
-        ({"agent_turn_cache": False}, "agent_turn_cache", "always"),
         ({"thinking": {"type": "enabled", "display": "omitted"}}, "thinking.display", "always"),
         ({"stream_options": {}}, "stream_options", "stream"),
         (

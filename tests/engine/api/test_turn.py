@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from engine.api import channel, wire
 from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
-from engine.types import Request
+from engine.types import Event, Finished, OnEvent, Request
 from tests.engine.api.scripted import PROMPT_TOKENS, TOOL, ScriptedEngine, says, slowly
 
 CHAT = "/v1/chat/completions"
@@ -291,11 +292,44 @@ def test_the_servers_limit_is_the_usual_and_the_most(start: Start) -> None:
     assert [r.sampling.max_tokens for r in engine.requests] == [100, 100, 7, 100]
 
 
-def test_an_answer_after_a_tool_call_tells_whether_its_state_was_kept(start: Start) -> None:
-    call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
-    server = start(a=ScriptedEngine(says(call)))
-    first = post(server, tools=[TOOL], **HELLO).json()["choices"][0]["message"]
-    assert first["tool_calls"][0]["id"] in server.models.all[0].calls
-    more = [*HELLO["messages"], first, {"role": "tool", "content": "x", "tool_call_id": "y"}]
-    again = post(server, tools=[TOOL], messages=more).json()
-    assert again["usage"]["timings"]["agent_turn_cache_hit"] is False
+@pytest.mark.parametrize(
+    ("server", "body", "prefix", "turn"),
+    [
+        (True, {}, True, True),
+        (True, {"prefix_cache": {"scope": "auto:30"}, "session_id": "a"}, True, True),
+        (True, {"prefix_cache": {"scope": "off"}}, False, True),
+        (True, {"prefix_cache": {"scope": 0}}, False, True),
+        (True, {"agent_turn_cache": False}, True, False),
+        (False, {"agent_turn_cache": True}, True, False),
+    ],
+)
+def test_what_may_be_kept_of_a_request_reaches_the_engine(
+    start: Start, server: bool, body: dict[str, Any], prefix: bool, turn: bool
+) -> None:
+    engine = ScriptedEngine(says("x"))
+    running = start(ServerConfig(port=0, agent_turn_cache=server), a=engine)
+    chat, text = HELLO, {"prompt": "Hello"}
+    for path, wanted in (("chat/completions", chat), ("completions", text), ("messages", chat)):
+        more = {"max_tokens": 5} if path == "messages" else {}
+        sent = httpx.post(f"{running.url}/v1/{path}", json={**wanted, **more, **body}, timeout=30)
+        assert sent.status_code == 200, sent.text
+    kept = [(request.prefix_cache, request.agent_turn_cache) for request in engine.requests]
+    assert kept == [(prefix, turn)] * 3
+
+
+class Remembers(ScriptedEngine):
+    """Says that it goes on from the end of an earlier answer, if it is to."""
+
+    def submit(self, request: Request, on_event: OnEvent) -> int:
+        def hear(event: Event) -> None:
+            if isinstance(event, Finished) and request.agent_turn_cache:
+                event = replace(event, usage=replace(event.usage, reused_answer=True))
+            on_event(event)
+
+        return super().submit(request, hear)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_usage_tells_whether_the_state_of_an_answer_was_used(start: Start, kept: bool) -> None:
+    answer = post(start(a=Remembers(says("x"))), **HELLO, agent_turn_cache=kept).json()
+    assert answer["usage"]["timings"]["agent_turn_cache_hit"] is kept
