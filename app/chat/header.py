@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Qt, Slot
 from PySide6.QtGui import QAction
@@ -15,6 +16,9 @@ from app.theme import theme
 from app.widgets import IconButton, Switch, gigabytes, label
 from engine.config import AppSettings, info_of
 from engine.types import ModelInfo
+
+if TYPE_CHECKING:
+    from app.chat.view import MessageView
 
 
 class ModelButton(QPushButton):
@@ -69,6 +73,7 @@ class ChatHeader(QFrame):
         self.marks = Switch(words(info.title))
         self.marks.setToolTip(words(info.help))
         self.marks.setAccessibleDescription(words(info.help))
+        self._marked: MessageView | None = None
         self.marks_word = label(words(info.title), "muted")
         self.tools = QHBoxLayout()
         row = QHBoxLayout(self)
@@ -99,15 +104,26 @@ class ChatHeader(QFrame):
             self.picker.show_model(model.name, model.quant)
         self.eject.setVisible(model is not None)
 
+    def mark_in(self, view: MessageView) -> None:
+        """Mark drafted text in a view while that is wanted."""
+        self._marked = view
+        self._on_settings()
+
     @Slot(bool)
     def _on_marks(self, on: bool) -> None:
         self._services.settings.update(mark_drafted=on)
 
     @Slot()
     def _on_settings(self) -> None:
-        if self.marks.isChecked() != self._services.settings.value.mark_drafted:
-            self.marks.toggle()
+        on = self._services.settings.value.mark_drafted
+        if self.marks.isChecked() != on:
+            self.marks.setChecked(on)
             self.marks.update()
+        if self._marked is not None and self._marked.marks.on != on:
+            self._marked.marks.on = on
+            for _, row in self._marked.rows():
+                row.arrange()
+                row.update()
 
     @Slot(str)
     def _on_state(self, state: str) -> None:

@@ -137,8 +137,7 @@ class ChatPage(Page):
         self.services.controller.model_changed.connect(self._update_mode)
         self.view.wanted.connect(self.do)
         self.header.chats.clicked.connect(self._on_chats)
-        self.services.settings.changed.connect(self._on_settings)
-        self._on_settings()
+        self.header.mark_in(self.view)
         self.empty.chosen.connect(self._on_starter)
         self.list.left.connect(self.focus_first)
         self.list.export_wanted.connect(self.export)
@@ -239,15 +238,6 @@ class ChatPage(Page):
         self.composer.setMaximumWidth(theme().size("measure"))
         for head in (self.header, self.list.head):
             head.setFixedHeight(theme().size("header"))
-
-    @Slot()
-    def _on_settings(self) -> None:
-        on = self.services.settings.value.mark_drafted
-        if on != self.view.marks.on:
-            self.view.marks.on = on
-            for _, row in self.view.rows():
-                row.arrange()
-                row.update()
 
     @Slot()
     def _on_chats(self) -> None:
