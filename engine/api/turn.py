@@ -9,7 +9,8 @@ A dialect (`openai_chat`, `openai_text`, `openai_responses`, `anthropic`) is a r
    usually `frame(json, event_name)` for each event of `turn.events()`.
 
 `respond` does the rest: it waits for a model, submits, answers an unsound request with its error before
-anything is sent, cancels at the engine's next step when the client leaves, and sends `: keep-alive`.
+anything is sent, cancels at the engine's next step when the client leaves, and sends `: keep-alive`, for
+streams also while they wait for a model.
 
 `turn.events()` yields, in order: `Opened` once; then for each choice any number of `Delta` (a piece of
 `engine.pieces`: Reasoning, Content, ToolCallStart, ToolCallArguments, ToolCallEnd) and one `Ended`. It
@@ -19,6 +20,8 @@ the timings that all dialects share.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -28,6 +31,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi import Response
 
+from engine.api import wire
 from engine.api.channel import Channel, Item
 from engine.api.errors import ApiError, as_api_error
 from engine.api.logprobs import Row, row
@@ -356,13 +360,36 @@ async def respond(
 ) -> Response:  # fmt: skip
     """The whole answer to a request, or its stream; `failure` makes the last frame of a stream that fails."""
     opening = open_turn(request.app.state.models, asks, request.url.path)
+    if stream:
+        return await _stream(request, asyncio.ensure_future(opening), frames, failure)
     turn = await until_left(request, opening)
     if turn is None:
         return Response(status_code=499)
-    if stream:
-        return EventStream(frames(turn), lambda e: failure(as_api_error(e)), turn.close)
     try:
         result = await until_left(request, whole(turn))
     finally:
         turn.close()
     return Response(status_code=499) if result is None else JsonResponse(result)
+
+
+async def _stream(
+    request: HttpRequest, opening: asyncio.Future[Turn], frames: Frames, failure: Failure
+) -> Response:
+    """The stream of a turn. One that waits long for its model begins before it, to be kept alive."""
+
+    async def written() -> AsyncIterator[bytes]:
+        async with contextlib.aclosing(frames(await opening)) as found:  # type: ignore[type-var]
+            async for data in found:
+                yield data
+
+    def close() -> None:
+        if not opening.cancel() and not opening.cancelled() and opening.exception() is None:
+            opening.result().close()
+
+    waited = await until_left(request, asyncio.wait({opening}, timeout=wire.KEEP_ALIVE_S))
+    if waited is None:
+        close()
+        return Response(status_code=499)
+    if opening.done():
+        opening.result()  # what is wrong with a request is told by its status
+    return EventStream(written(), lambda e: failure(as_api_error(e)), close)

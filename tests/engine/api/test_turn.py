@@ -186,6 +186,36 @@ def test_nothing_to_say_is_said_now_and_then(start: Start, monkeypatch: pytest.M
         assert any('"late"' in line for line in lines)
 
 
+@pytest.mark.parametrize(("stopping", "told"), [(False, '"late"'), (True, '"stopping"')])
+def test_a_stream_that_waits_for_a_model_is_kept_alive_too(
+    start: Start, monkeypatch: pytest.MonkeyPatch, stopping: bool, told: str
+) -> None:
+    monkeypatch.setattr(wire, "KEEP_ALIVE_S", 0.05)
+    engines = {name: ScriptedEngine(says("late"), max_concurrency=1) for name in "ab"}
+    for engine in engines.values():
+        engine.hold.set()
+    server = start(ServerConfig(port=0, load_balancing=True), **engines)
+    busy = [opened(server) for _ in engines]
+    until(lambda: all(one.in_flight == 1 for one in server.models.all))
+    with (
+        httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client,
+        client.stream("POST", CHAT, json={**HELLO, "stream": True}) as answer,
+    ):
+        assert answer.status_code == 200 and server.models.waiting == 1
+        lines = answer.iter_lines()
+        for _ in range(2):
+            assert ": keep-alive" in lines
+        if stopping and server._loop is not None:
+            server._loop.call_soon_threadsafe(server.models.close)
+        for engine in engines.values():
+            engine.hold.clear()
+        rest = list(lines)
+    assert any(told in line for line in rest) and "data: [DONE]" in rest
+    until(lambda: all(one.in_flight == 0 for one in server.models.all))
+    for connection in busy:
+        connection.close()
+
+
 def test_a_reader_that_takes_nothing_is_left_and_holds_up_nobody(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
