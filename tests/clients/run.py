@@ -160,7 +160,7 @@ def _engine(use_demo: bool, script: Script) -> tuple[Engine, ServerConfig]:
     engine = Engine()
     engine.start()
     engine.load(demo.install(), EngineConfig())
-    return engine, replace(config, max_tokens=64)
+    return engine, replace(config, max_tokens=256)
 
 
 def _try(name: str, folder: Path, work: Path, server: Server, script: Script | None) -> str | None:
