@@ -138,7 +138,7 @@ class ServerPage(Page):
         grid.setVerticalSpacing(theme().space(1))
         for column, stretch in enumerate((2, 2, 1)):
             grid.setColumnStretch(column, stretch)
-        self._openai, self._anthropic = _shown(), _shown()
+        self._openai, self._anthropic = _Shown(), _Shown()
         openai, anthropic = self.tr("Address for OpenAI clients"), self.tr("Address for Anthropic")
         copy_first = self._copier(self._openai, self.tr("Copy the address for OpenAI clients"))
         copy_second = self._copier(self._anthropic, self.tr("Copy the address for Anthropic"))
@@ -167,7 +167,7 @@ class ServerPage(Page):
         _place(grid, 2, 0, self.tr("Who can connect"), self._reach)
 
     def _add_key(self, grid: QGridLayout) -> None:
-        self._key = _shown()
+        self._key = _Shown()
         self._key.setEchoMode(QLineEdit.EchoMode.Password)
         self._see = IconButton("eye", self.tr("Show the key"))
         self._see.setCheckable(True)
@@ -280,11 +280,18 @@ class ServerPage(Page):
         self.services.navigate("models")
 
 
-def _shown() -> QLineEdit:
-    made = QLineEdit()
-    made.setReadOnly(True)
-    made.setFont(theme().font("mono"))
-    return made
+class _Shown(QLineEdit):
+    """What is only read and copied, in letters of one width, which follow the text size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        theme().changed.connect(self._fit)
+        self._fit()
+
+    @Slot()
+    def _fit(self) -> None:
+        self.setFont(theme().font("mono"))
 
 
 def _place(grid: QGridLayout, row: int, column: int, title: str, *parts: QWidget) -> None:

@@ -22,6 +22,7 @@ from app.server.cache import CachePane
 from app.server.page import ServerPage
 from app.server.run import HERE, NETWORK, REACHES, LocalServer
 from app.server.table import KEPT, Column, Requests
+from app.theme import theme
 from engine.api import auth
 from engine.api import server as api_server
 from engine.api.server import Server
@@ -155,6 +156,12 @@ def test_a_taken_port_is_told_in_words_and_a_free_one_is_a_click_away(
         kept = server_config(services.settings.value).port
         assert kept not in (port, 0) and page._port.value() == kept
         assert get(f"http://127.0.0.1:{kept}/health").is_success
+
+
+def test_addresses_follow_the_text_size(page: ServerPage) -> None:
+    for size in (150, 100):
+        theme().apply(text_size=size)
+        assert page._openai.font().pixelSize() == theme().font("mono").pixelSize()
 
 
 def test_the_key_is_asked_for_shown_copied_and_renewed(
