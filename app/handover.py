@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_MS = 500
 RETRY_MS = 50
-ANSWER_MS = 3000
+ANSWER_MS = 10_000
 MOST_BYTES = 1_000_000
 
 

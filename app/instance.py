@@ -13,7 +13,7 @@ from engine import paths
 if TYPE_CHECKING:
     from app.handover import Receiver
 
-START_MS = 3000  # how long a launch that has just become the first may take to listen
+START_MS = 20_000  # how long a launch that has just become the first may take to listen, on a slow PC
 
 
 class Instance(QObject):
