@@ -58,6 +58,8 @@ MISSING = {
     "--spark": _EXPERTS, "--spark-slots": _EXPERTS, "--spark-vram": _EXPERTS, "--freq": _EXPERTS,
     "--collect-routing": _EXPERTS, "--expert-device": _EXPERTS,
     "--ds4-fused-decode": _DEEPSEEK, "--ds4-expert-top-k": _DEEPSEEK, "--ds4-prefill": _DEEPSEEK,
+    "--ds4-fused-verify-f16-kv": _DEEPSEEK, "--ds4-expert-placement": _DEEPSEEK,
+    "--ds4-router-bias": _DEEPSEEK, "--ds4-protected-experts": _DEEPSEEK,
     "--model-routing": "models are chosen by their names, or with --load-balancing by load",
     "--load-balancing-primary-gpu": "the first model is the first choice",
     "--profile": "there are no launch profiles; give the flags themselves",
