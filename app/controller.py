@@ -221,6 +221,12 @@ class EngineController(QObject):
             self._guarded(self.engine.cancel, request_id)
         self._update_state()
 
+    @Slot()
+    def look_again(self) -> None:
+        """Take the model that the engine has now: clients of its API load and unload too."""
+        if self._load is None:
+            self._take_what_is_left()
+
     def watch_metrics(self, widget: QWidget) -> None:
         """Poll metrics while something runs and this (or another watching) widget is visible."""
         self._viewers.add(widget)
@@ -347,11 +353,12 @@ class EngineController(QObject):
             self.load(following.path, following.config)
 
     def _take_what_is_left(self) -> None:
-        """After a load that brought nothing: the former model, unless it had to go for good."""
+        """What the engine has, where that was not decided here: after a load that brought nothing, too."""
         if self.engine is None or self._closing:
             return
         model = self.engine.status().model
         if model != self._model:
+            self._config = self.engine.config
             self._set_model(model)
 
     def _fail(self, load: _Load) -> None:

@@ -27,11 +27,22 @@ from app.page import Page, Services
 from app.theme import theme
 from app.widgets import Hairline, IconButton, Note, button, label
 from engine import paths
-from engine.config import AppSettings, EngineConfig, info_of
+from engine.config import (
+    AppSettings,
+    DiskCacheConfig,
+    EngineConfig,
+    changed_settings,
+    disk_cache_config,
+    info_of,
+)
 from engine.errors import EngineError
 
 LOOK = ("theme", "language", "text_size")
-RUN = ("threads", "precision", "max_ctx", "max_concurrency", "prefill_chunk", "spec", "budget")
+RUN = (
+    "threads", "precision", "max_ctx", "max_concurrency", "prefill_chunk", "spec", "budget",
+    "prefix_cache_mib",
+)  # fmt: skip
+DISK = ("disk_cache_limit", "disk_cache_days")
 KEPT_AT_RESET = ("last_model", "sampling")
 PROMPT_DELAY_MS = 400
 
@@ -65,6 +76,7 @@ class SettingsPage(Page):
         self._add_models()
         self._add_chat()
         self._add_run()
+        self._add_disk()
         self._add_files()
         self._column.addStretch(1)
         self._settings.changed.connect(self._show_values)
@@ -163,6 +175,23 @@ class SettingsPage(Page):
         note = self.tr("These hold from the next time that a model is loaded.")
         self._column.addWidget(label(note, "small", wrap=True))
 
+    def _add_disk(self) -> None:
+        self._section(self.tr("Conversations on disk"))
+        config = disk_cache_config(self._settings.value)
+        self._disk_folder = QLineEdit()
+        self._disk_folder.setReadOnly(True)
+        info = info_of(DiskCacheConfig, "disk_cache_dir")
+        self._disk_folder.setAccessibleName(words(info.title))
+        change = button(self.tr("Change…"), self._change_disk_folder, icon="folder")
+        line = _line(self._disk_folder, change)
+        self._add(Row(words(info.title), words(info.help), line, wide=True))
+        for name in DISK:
+            field = self._add_field(DiskCacheConfig, name, getattr(config, name))
+            field.edited.connect(self._on_disk_edited)
+        note = self.tr("They are kept while that is switched on in the Server page.")
+        self._column.addWidget(label(note, "small", wrap=True))
+        self._show_disk()
+
     def _add_files(self) -> None:
         self._section(self.tr("Files and help"))
         for title, path in (
@@ -193,6 +222,13 @@ class SettingsPage(Page):
             self._prompt.setPlainText(value.system_prompt)
             self._prompt_timer.stop()
         self._show_folders()
+        self._show_disk()
+
+    def _show_disk(self) -> None:
+        config = disk_cache_config(self._settings.value)
+        self._disk_folder.setText(config.disk_cache_dir or str(paths.conversations_dir()))
+        for name in DISK:
+            self._fields[name].set_value(getattr(config, name))
 
     def _show_folders(self) -> None:
         value = self._settings.value
@@ -229,6 +265,18 @@ class SettingsPage(Page):
             self._settings.keep_engine_config(config)
         except EngineError as error:
             self.services.toast(told(str(error)))
+
+    @Slot(str, object)
+    def _on_disk_edited(self, name: str, value: Any) -> None:
+        config = dataclasses.replace(disk_cache_config(self._settings.value), **{name: value})
+        self._settings.update(cache=changed_settings(config))
+
+    def _change_disk_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(
+            self, words(info_of(DiskCacheConfig, "disk_cache_dir").title), self._disk_folder.text()
+        )
+        if chosen:
+            self._on_disk_edited("disk_cache_dir", chosen)
 
     @Slot()
     def _save_prompt(self) -> None:

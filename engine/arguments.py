@@ -182,5 +182,6 @@ def _metavar(info: Info, kind: type) -> str:
 
 
 def _spaced(name: str) -> str:
-    names = {"EngineConfig": "engine", "SamplingParams": "sampling", "ServerConfig": "server"}
+    names = {"EngineConfig": "engine", "SamplingParams": "sampling", "ServerConfig": "server",
+             "DiskCacheConfig": "disk cache"}  # fmt: skip
     return names.get(name, name)

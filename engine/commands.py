@@ -16,12 +16,14 @@ import numpy as np
 
 from engine import bench as speed
 from engine import connect as connecting
-from engine import demo, paths
+from engine import demo, paths, settings_store
 from engine import perplexity as prediction
 from engine.api import auth
 from engine.arguments import chosen, read_ids, read_messages, read_text
+from engine.cache import disk
+from engine.cache.archive import empty, folder_of
 from engine.chat import ChatTemplate
-from engine.config import EngineConfig, Precision, SamplingParams, Spec
+from engine.config import EngineConfig, Precision, SamplingParams, Spec, disk_cache_config
 from engine.daemon import serve_lines
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
@@ -314,6 +316,22 @@ def daemon(args: argparse.Namespace, console: Console) -> None:
 def key(args: argparse.Namespace, console: Console) -> None:
     """Show the API key, or make a new one."""
     console.data(auth.renew_key() if args.renew else auth.api_key())
+
+
+def cache(args: argparse.Namespace, console: Console) -> None:
+    """Show or delete what is kept on disk of conversations."""
+    config = disk_cache_config(settings_store.load()[0])
+    config = replace(config, disk_cache_dir=args.kv_cache_dir or config.disk_cache_dir)
+    if args.clear or args.forget:
+        empty((), config, args.forget)
+    folder = folder_of(config)
+    held = disk.usage(folder)
+    if args.json:
+        facts = {"folder": str(folder), "on": config.disk_cache, "files": held.files}
+        console.data(json.dumps({**facts, "bytes": held.bytes}))
+        return
+    console.data(f"{size_text(held.bytes)} in {held.files:,} files")
+    console.say(f"They are in {folder}.")
 
 
 @contextlib.contextmanager

@@ -326,7 +326,8 @@ class DiskCacheConfig:
 
     disk_cache: bool = setting(
         False, "Keep conversations on disk",
-        "Encrypted, so that they are not read anew after a restart; the key is in the system's keyring.",
+        "Conversations need not be read anew after a restart. The files are encrypted, and their key is in "
+        "the system's keyring.",
         flag="--disk-cache",
     )  # fmt: skip
     disk_cache_dir: str | None = setting(
@@ -376,6 +377,9 @@ class AppSettings:
     )
     engine: dict[str, Any] = setting(
         {}, "How models run", "By setting; what the user changed from the defaults."
+    )
+    serve_at_start: bool = setting(
+        False, "Start with the app", "Switch the local API on when the window opens."
     )
     server: dict[str, Any] = setting(
         {}, "Local API", "By setting; what the user changed from the defaults."

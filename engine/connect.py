@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import shutil
@@ -48,6 +49,29 @@ class Recipe:
     text: str
     start: str
     merge: Callable[[str, str], str]
+
+
+def address(host: str, port: int) -> str:
+    """The URL, without /v1, under which programs on this PC reach a server that listens on `host`."""
+    if host in ("0.0.0.0", "::", ""):
+        host = "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def own_addresses() -> list[tuple[str, str]]:
+    """(address, network card) of this PC in its networks, those that others can reach alone."""
+    import psutil
+
+    found = []
+    for card, ways in psutil.net_if_addrs().items():
+        for way in ways:
+            try:
+                ip = ipaddress.ip_address(way.address)
+            except ValueError:
+                continue  # a hardware address, or one that is good for one card only
+            if not (ip.is_loopback or ip.is_link_local or ip.is_multicast):
+                found.append((str(ip), card))
+    return sorted(found, key=lambda one: (":" in one[0], one))
 
 
 def find_target(url: str, key: str | None = None, model: str | None = None) -> Target:

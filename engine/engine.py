@@ -150,7 +150,13 @@ class Engine:
 
     def clear_cache(self) -> None:
         """Forget what is known of prompts, the archive's part aside; what is being written goes on."""
-        self._call(lambda: self._model.scheduler.cache.clear() if self._model else None)
+
+        def clear() -> None:
+            if self._model is not None:
+                self._model.scheduler.cache.clear()
+                self._count(self._model.scheduler)
+
+        self._call(clear)
 
     def snapshot(self, ids: Seq[int]) -> Snapshot | None:
         """A copy of what is known of the longest prefix of `ids`; None for nothing. Raises `BadRequest`."""

@@ -24,6 +24,11 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir(_APP, appauthor=False))
 
 
+def conversations_dir() -> Path:
+    """What models computed for conversations, encrypted, where the user wants it kept."""
+    return cache_dir() / "conversations"
+
+
 def log_dir() -> Path:
     """Rotating logs and crash reports."""
     return Path(platformdirs.user_log_dir(_APP, appauthor=False))

@@ -16,15 +16,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.forms import Choice, Whole
+from app.forms import Choice, Whole, words
 from app.i18n import told
 from app.page import Page, Services
 from app.server.cache import CachePane
 from app.server.clients import Clients
-from app.server.run import GUARDED, HERE, NETWORK, REACHES, LocalServer
+from app.server.disk import DiskCache
+from app.server.run import GUARDED, HERE, NETWORK, LocalServer
 from app.server.table import Requests, RequestsView
 from app.theme import theme
 from app.widgets import IconButton, Note, Switch, button, label
+from engine.config import AppSettings, info_of
 from engine.types import Metrics
 
 EVERY_MS = 500
@@ -37,8 +39,10 @@ class ServerPage(Page):
         super().__init__(services, parent)
         self.title, self.icon = self.tr("Server"), "server"
         self.server = LocalServer.of(services)
-        self._cache = CachePane()
+        self._cache = CachePane(DiskCache.of(services))
         self.requests = Requests(self)
+        self._texts = IconButton("eye", "")
+        self._seen = label("", "small")
         self._timer = QTimer(self, interval=EVERY_MS)
         self._timer.timeout.connect(self.look)
         self._switch = Switch(self.tr("Local API"))
@@ -54,6 +58,11 @@ class ServerPage(Page):
         row.addWidget(label(self.title, "lead"))
         row.addWidget(self._switch)
         row.addWidget(self._state, 1)
+        self._at_start = Switch(words(info_of(AppSettings, "serve_at_start").title))
+        start = label(self._at_start.accessibleName(), "muted")
+        start.setBuddy(self._at_start)
+        row.addWidget(start)
+        row.addWidget(self._at_start)
         body = QWidget()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 16)
@@ -82,15 +91,19 @@ class ServerPage(Page):
         self._column.addLayout(self._make_table_head())
         self._column.addWidget(self._none)
         yield
-        view = RequestsView(self.requests)
+        self._view = RequestsView(self.requests)
         yield
-        self._column.addWidget(view, 1)
+        self._column.addWidget(self._view, 1)
         yield
         self._switch.toggled.connect(self.server.set_on)
+        self._at_start.toggled.connect(self._on_at_start)
+        self.services.settings.changed.connect(self._show_at_start)
+        self._show_at_start()
         self.server.changed.connect(self._show)
         self.services.controller.model_changed.connect(self._show)
         self._show()
         self.server.read_key()
+        self.server.look_for_addresses()
 
     def inspector(self) -> QWidget:
         return self._cache
@@ -110,10 +123,10 @@ class ServerPage(Page):
     @Slot()
     def look(self) -> None:
         """Show the requests and the cache of this moment."""
-        self.requests.refresh(self.server.requests(), time.monotonic())
+        self.requests.refresh(self.server.requests(self._texts.isChecked()), time.monotonic())
         engine = self.services.controller.engine
         metrics = engine.metrics() if engine is not None else Metrics()
-        self._cache.show_numbers(metrics, *self.requests.reuse())
+        self._cache.show_numbers(metrics)
         self._none.setVisible(not self.requests.rowCount())
         self._show_state()
 
@@ -156,15 +169,11 @@ class ServerPage(Page):
             Choice.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._reach.setMinimumContentsLength(12)
-        for name, words in (
-            (HERE, self.tr("Programs on this PC")),
-            (GUARDED, self.tr("Programs on this PC, with the key")),
-            (NETWORK, self.tr("The network, with the key")),
-        ):
-            self._reach.addItem(words, name)
         self._reach.currentIndexChanged.connect(self._on_reach)
         _place(grid, 0, 2, self.tr("Port"), self._port)
         _place(grid, 2, 0, self.tr("Who can connect"), self._reach)
+        self._others = label("", "small", wrap=True)
+        grid.addWidget(self._others, 4, 0, 1, 3)
 
     def _add_key(self, grid: QGridLayout) -> None:
         self._key = _Shown()
@@ -188,11 +197,15 @@ class ServerPage(Page):
         self._pause = IconButton("pause", self.tr("Pause the table"))
         self._pause.setCheckable(True)
         self._pause.toggled.connect(self._on_pause)
+        self._texts.setCheckable(True)
+        self._texts.toggled.connect(self._on_texts)
         row = QHBoxLayout()
         row.setSpacing(theme().space(3))
         row.addWidget(label(self.tr("Requests"), "section"))
-        row.addWidget(label(self.tr("while this page is open; prompts are not shown"), "small"), 1)
+        row.addWidget(self._seen, 1)
+        row.addWidget(self._texts)
         row.addWidget(self._pause)
+        self._show_texts(False)
         return row
 
     # Showing
@@ -202,7 +215,7 @@ class ServerPage(Page):
         server, config = self.server, self.server.config
         with QSignalBlocker(self._port), QSignalBlocker(self._reach):
             self._port.setValue(config.port)
-            self._reach.setCurrentIndex(list(REACHES).index(server.reach))
+            self._show_reach()
         self._openai.setText(f"{server.url}/v1")
         self._anthropic.setText(server.url)
         for field in (self._openai, self._anthropic):
@@ -225,6 +238,41 @@ class ServerPage(Page):
         self._clients.show_target(why_not)
         self._show_state()
 
+    def _show_reach(self) -> None:
+        """The choices, and how others reach this PC."""
+        server = self.server
+        choices = {
+            HERE: self.tr("Programs on this PC"),
+            GUARDED: self.tr("Programs on this PC, with the key"),
+            NETWORK: self.tr("The network, with the key"),
+        }
+        one = self.tr("Through {address} ({card}), with the key")
+        for host, card in server.addresses:
+            choices[host] = one.format(address=host, card=card)
+        choices.setdefault(
+            server.reach, self.tr("Through {address}, with the key").format(address=server.reach)
+        )
+        if list(choices) != [self._reach.itemData(n) for n in range(self._reach.count())]:
+            self._reach.clear()
+            for name, title in choices.items():
+                self._reach.addItem(title, name)
+        self._reach.setCurrentIndex(self._reach.findData(server.reach))
+        urls = ", ".join(server.urls_of_others)
+        if urls:
+            text = self.tr("Other PCs reach it at {urls}, and need the key.").format(urls=urls)
+        elif server.reach not in (HERE, GUARDED):
+            text = self.tr("Other PCs reach it too, and need the key.")
+        else:
+            text = ""
+        self._others.setText(text)
+        self._others.setVisible(bool(text))
+
+    @Slot()
+    def _show_at_start(self) -> None:
+        with QSignalBlocker(self._at_start):
+            self._at_start.setChecked(self.services.settings.value.serve_at_start)
+        self._at_start.update()
+
     def _show_state(self) -> None:
         state, since = self.server.state, self.server.since
         with QSignalBlocker(self._switch):
@@ -233,14 +281,14 @@ class ServerPage(Page):
         if state == "on" and since is not None:
             begun = QLocale().toString(since.time(), QLocale.FormatType.ShortFormat)
             text = self.tr("On since {time}, requests now: {n}")
-            words = text.format(time=begun, n=self.requests.going_on)
+            said = text.format(time=begun, n=self.requests.going_on)
         else:
-            words = {
+            said = {
                 "starting": self.tr("Starting…"),
                 "stopping": self.tr("Stopping…"),
             }.get(state, self.tr("Off"))
-        self._state.setText(words)
-        self._switch.setAccessibleDescription(words)
+        self._state.setText(said)
+        self._switch.setAccessibleDescription(said)
 
     # Doing
 
@@ -254,6 +302,25 @@ class ServerPage(Page):
         mode = QLineEdit.EchoMode.Normal if seen else QLineEdit.EchoMode.Password
         self._key.setEchoMode(mode)
         self._see.set_name(self.tr("Hide the key") if seen else self.tr("Show the key"))
+
+    @Slot(bool)
+    def _on_texts(self, shown: bool) -> None:
+        self._show_texts(shown)
+        self._view.show_texts(shown)
+        if not shown:
+            self.requests.forget_texts()
+        if not self._pause.isChecked():
+            self.look()
+
+    def _show_texts(self, shown: bool) -> None:
+        if shown:
+            self._seen.setText(
+                self.tr("while this page is open; prompts are shown, and kept nowhere")
+            )
+        else:
+            self._seen.setText(self.tr("while this page is open; prompts are not shown"))
+        name = self.tr("Hide the prompts") if shown else self.tr("Show what the prompts begin with")
+        self._texts.set_name(name)
 
     @Slot(bool)
     def _on_pause(self, paused: bool) -> None:
@@ -273,8 +340,11 @@ class ServerPage(Page):
 
     @Slot()
     def _on_reach(self) -> None:
-        host, require_key = REACHES[self._reach.currentData()]
-        self.server.configure(host=host, require_key=require_key)
+        self.server.set_reach(self._reach.currentData())
+
+    @Slot(bool)
+    def _on_at_start(self, on: bool) -> None:
+        self.services.settings.update(serve_at_start=on)
 
     def _on_models(self) -> None:
         self.services.navigate("models")

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from PySide6.QtCore import QDateTime, QObject, Signal, Slot
 
@@ -14,7 +15,7 @@ from app.page import Services
 from engine import cards
 from engine.api import auth
 from engine.config import ServerConfig, changed_settings, server_config
-from engine.connect import NO_KEY, Target
+from engine.connect import NO_KEY, Target, address, own_addresses
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 HERE, GUARDED, NETWORK = "here", "guarded", "network"
 REACHES = {HERE: ("127.0.0.1", False), GUARDED: ("127.0.0.1", True), NETWORK: ("0.0.0.0", True)}
-"""Who can connect, as address and whether the key is asked for."""
+"""Who can connect, as address and whether the key is asked for; other reaches are addresses of this PC."""
 
 _CLOSE_S = 2.0
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
@@ -39,6 +40,7 @@ class LocalServer(QObject):
     """
 
     changed = Signal()
+    _exchanged = Signal()
 
     def __init__(self, services: Services) -> None:
         super().__init__(services.controller)
@@ -50,6 +52,8 @@ class LocalServer(QObject):
         self.key = ""
         self.problem = ""
         self.port_taken = False
+        self.addresses: list[tuple[str, str]] = []
+        self._exchanged.connect(services.controller.look_again)
         services.controller.closing.connect(self._on_closing)
 
     @classmethod
@@ -74,15 +78,24 @@ class LocalServer(QObject):
 
     @property
     def reach(self) -> str:
-        """Who can connect: one of `REACHES`."""
-        now = (self.config.host, self.config.require_key)
-        return next((name for name, value in REACHES.items() if value == now), NETWORK)
+        """Who can connect: one of `REACHES`, or the one address of this PC that is listened on."""
+        config = self.config
+        now = (config.host, config.require_key or not _is_here(config.host))
+        return next((name for name, value in REACHES.items() if value == now), config.host)
 
     @property
     def url(self) -> str:
         """Where programs on this PC reach it, without /v1."""
-        on = self._server is not None and self.state == "on"
-        return self._server.url if self._server and on else f"http://127.0.0.1:{self.config.port}"
+        if self._server is not None and self.state == "on":
+            return self._server.url
+        return address(self.config.host, self.config.port)
+
+    @property
+    def urls_of_others(self) -> list[str]:
+        """Where programs on other PCs reach it, without /v1."""
+        port = urlsplit(self.url).port or self.config.port
+        hosts = [host for host, _ in self.addresses] if self.reach == NETWORK else []
+        return [address(host, port) for host in hosts if ":" not in host]
 
     def target(self) -> Target | None:
         """What other programs need to know; None while no model is loaded."""
@@ -92,9 +105,9 @@ class LocalServer(QObject):
         key = self.key if self.reach != HERE and self.key else NO_KEY
         return Target(self.url, cards.stem(model.name), model.max_ctx, key)
 
-    def requests(self) -> list[Live]:
-        """What is being answered now, the oldest first."""
-        return self._server.requests() if self._server is not None else []
+    def requests(self, texts: bool) -> list[Live]:
+        """What is being answered now, the oldest first; what it is about only with `texts`."""
+        return self._server.requests(texts) if self._server is not None else []
 
     # Commands
 
@@ -115,6 +128,15 @@ class LocalServer(QObject):
             self._renew()
         self.read_key()
         self.changed.emit()
+
+    def set_reach(self, reach: str) -> None:
+        """Let these connect: one of `REACHES`, or who reaches an address of this PC, with the key."""
+        host, require_key = REACHES.get(reach, (reach, True))
+        self.configure(host=host, require_key=require_key)
+
+    def look_for_addresses(self) -> None:
+        """Find out under which addresses other PCs know this one."""
+        self._run(own_addresses, self._on_addresses)
 
     def take_free_port(self) -> None:
         """Start on a port that no program uses, and keep it."""
@@ -159,7 +181,7 @@ class LocalServer(QObject):
         from engine.api.served import Served
         from engine.api.server import Server
 
-        server = Server(config, [Served(engine)])
+        server = Server(config, [Served(engine, on_change=self._exchanged.emit)])
         server.start()
         if self._closing.is_set():
             server.stop()
@@ -209,6 +231,11 @@ class LocalServer(QObject):
         self.problem = str(error)
         self.changed.emit()
 
+    def _on_addresses(self, addresses: list[tuple[str, str]]) -> None:
+        if addresses != self.addresses:
+            self.addresses = addresses
+            self.changed.emit()
+
     def _on_key(self, key: str) -> None:
         self.key = key
         self.changed.emit()
@@ -225,3 +252,7 @@ class LocalServer(QObject):
         if (server := self._server) is not None:
             with contextlib.suppress(EngineError):
                 server.stop(_CLOSE_S)
+
+
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

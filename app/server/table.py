@@ -1,9 +1,9 @@
-"""The requests of other programs, newest first: what they are and how far, never what they say."""
+"""The requests of other programs, newest first: what they are and how far; what they say only if asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,12 @@ class Column(IntEnum):
     TIME = 0
     PATH = 1
     MODEL = 2
-    PROMPT = 3
-    REUSED = 4
-    OUT = 5
-    RATE = 6
-    STATE = 7
+    TEXT = 3
+    PROMPT = 4
+    REUSED = 5
+    OUT = 6
+    RATE = 7
+    STATE = 8
 
 
 _NUMBERS = (Column.PROMPT, Column.REUSED, Column.OUT, Column.RATE)
@@ -76,6 +77,7 @@ class Requests(QAbstractTableModel):
             Column.TIME: self.tr("Time"),
             Column.PATH: self.tr("Path"),
             Column.MODEL: self.tr("Model"),
+            Column.TEXT: self.tr("Says"),
             Column.PROMPT: self.tr("Prompt"),
             Column.REUSED: self.tr("Reused"),
             Column.OUT: self.tr("Out"),
@@ -88,10 +90,11 @@ class Requests(QAbstractTableModel):
         """How many have not ended."""
         return sum(not row.ended for row in self._rows)
 
-    def reuse(self) -> tuple[int, int]:
-        """Tokens that were reused, and all, of the prompts that were admitted."""
-        seen = [row.live for row in self._rows if row.live.admitted]
-        return sum(x.reused_tokens for x in seen), sum(x.prompt_tokens for x in seen)
+    def forget_texts(self) -> None:
+        """Keep nothing of what the requests say."""
+        for row in self._rows:
+            row.live = replace(row.live, text="")
+        self._tell(self._rows)
 
     def refresh(self, lives: Sequence[Live], now: float) -> None:
         """Show what goes on `now` (a time in s), the oldest first."""
@@ -163,6 +166,8 @@ class Requests(QAbstractTableModel):
                 return live.path
             case Column.MODEL:
                 return live.model
+            case Column.TEXT:
+                return live.text
             case Column.PROMPT:
                 return numbers.toString(live.prompt_tokens) if live.prompt_tokens else ""
             case Column.REUSED:
@@ -217,9 +222,21 @@ class RequestsView(QTableView):
         head = self.horizontalHeader()
         head.setHighlightSections(False)
         head.setMinimumSectionSize(48)
-        head.setSectionResizeMode(Column.MODEL, QHeaderView.ResizeMode.Stretch)
+        self.show_texts(False)
         theme().changed.connect(self._fit)
         self._fit()
+
+    def show_texts(self, shown: bool) -> None:
+        """Show or hide the beginnings of the prompts; what stretches is the widest column."""
+        head = self.horizontalHeader()
+        self.setColumnHidden(Column.TEXT, not shown)
+        self._widest = Column.TEXT if shown else Column.MODEL
+        for column in (Column.MODEL, Column.TEXT):
+            mode = QHeaderView.ResizeMode
+            stretch = column == self._widest
+            head.setSectionResizeMode(column, mode.Stretch if stretch else mode.Interactive)
+        if self.isVisible():
+            self._fit_columns(self.viewport().width())
 
     def resizeEvent(self, event: Any) -> None:
         self._fit_columns(event.size().width())
@@ -238,7 +255,10 @@ class RequestsView(QTableView):
     def _fit_columns(self, room: int) -> None:
         larger = theme().size("row") / _USUAL_ROW
         widths = {column: round(width * larger) for column, width in _WIDTHS.items()}
-        need = sum(widths.values()) + round(_LEAST_MODEL * larger)
+        least = round(_LEAST_MODEL * larger)
+        if self._widest == Column.TEXT:
+            widths[Column.MODEL] = least
+        need = sum(widths.values()) + least
         for column in _FIRST_TO_GO:
             self.setColumnHidden(column, need > room)
             need -= widths[column] if need > room else 0

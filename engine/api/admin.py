@@ -1,9 +1,10 @@
-"""`/admin`: load and unload models, park and unpark them."""
+"""`/admin`: load and unload models, park and unpark them, see and empty the cache."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from engine.api.errors import ApiError
 from engine.api.schemas import Body
 from engine.api.served import Models, Served
 from engine.api.wire import JsonResponse
-from engine.config import engine_config
+from engine.cache.archive import empty, held
+from engine.config import DiskCacheConfig, disk_cache_config, engine_config
 from engine.engine import Engine
 from engine.entry import CHAT, Entry
 
@@ -29,21 +31,28 @@ class AdminBody(Body):
 
 @router.post("/load")
 async def load(body: AdminBody, request: Request) -> Response:
-    """Load a model that was unloaded, or one of this PC's library by its name; never by a path."""
+    """Load a model that was unloaded, or one of this PC's library by its name; never by a path.
+
+    It takes the place of one that was unloaded, else it comes beside those that are there.
+    """
     models: Models = request.app.state.models
     served = models.find(body.model) if body.model else next(iter(models.all), None)
     if served is None or (served.last is None and served.loaded is None):
         path = await asyncio.to_thread(_in_library, body.model)
         config = engine_config(settings_store.load()[0])
-        engine = Engine()
-        engine.start()
-        try:
-            await asyncio.to_thread(engine.load, path, config)
-        except BaseException:
-            engine.close()
-            raise
-        served = Served(engine, own=True)
-        models.all.append(served)
+        room = (one for one in models.all if not (one.loaded or one.parked or one.given_name))
+        if (served := next(room, None)) is not None:
+            await served.load(path, config)
+        else:
+            served = Served(Engine(), own=True)
+            served.engine.keep_in(models.all[0].engine.archive if models.all else None)
+            served.engine.start()
+            try:
+                await served.load(path, config)
+            except BaseException:
+                served.engine.close()
+                raise
+            models.all.append(served)
     elif served.loaded is None:
         await served.reload()
     models.wake()
@@ -75,6 +84,40 @@ async def unpark(body: AdminBody, request: Request) -> Response:
         await served.reload()
         models.wake()
     return _done(served)
+
+
+@router.get("/cache")
+async def cache(request: Request) -> Response:
+    """What is kept of prompts: by each model in memory, and on disk."""
+    models: Models = request.app.state.models
+    kept = [{"model": one.name, **asdict(one.engine.metrics().cache)} for one in models.all]
+    engines = [one.engine for one in models.all]
+    on_disk = await asyncio.to_thread(held, engines, _disk_cache())
+    on = any(engine.archive is not None for engine in engines)
+    return JsonResponse({"models": kept, "disk": {"on": on, **asdict(on_disk)}})
+
+
+@router.post("/cache/clear")
+async def clear_cache(request: Request) -> Response:
+    """Drop all that is kept of prompts, in memory and on disk."""
+    return await _empty(request, forget=False)
+
+
+@router.post("/cache/forget")
+async def forget_cache(request: Request) -> Response:
+    """As clear, and the key of the files too."""
+    return await _empty(request, forget=True)
+
+
+async def _empty(request: Request, forget: bool) -> Response:
+    models: Models = request.app.state.models
+    engines = [one.engine for one in models.all]
+    on_disk = await asyncio.to_thread(empty, engines, _disk_cache(), forget)
+    return JsonResponse({"disk": asdict(on_disk)})
+
+
+def _disk_cache() -> DiskCacheConfig:
+    return disk_cache_config(settings_store.load()[0])
 
 
 def _chosen(request: Request, body: AdminBody) -> Served:

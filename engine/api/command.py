@@ -14,9 +14,10 @@ from engine import demo, paths
 from engine.api import flags
 from engine.api.served import Served
 from engine.api.server import Server, is_loopback
-from engine.config import EngineConfig
+from engine.cache.archive import DiskArchive, open_archive
+from engine.config import DiskCacheConfig, EngineConfig
 from engine.engine import Engine
-from engine.errors import BadRequest
+from engine.errors import BadRequest, EngineError
 from engine.types import LoadProgress
 
 if TYPE_CHECKING:
@@ -35,8 +36,11 @@ def serve(args: argparse.Namespace, console: Console) -> None:
     listener = server.bind()  # before the models, so that a taken port is told at once
     with contextlib.ExitStack() as stack:
         stack.callback(listener.close)
+        archive = _archive(flags.disk_cache_config(args), stack, console)
         for path, name, engine_config in wanted:
-            served = Served(_engine(stack, path, engine_config, console), name)
+            engine = _engine(stack, path, engine_config, console)
+            engine.keep_in(archive)
+            served = Served(engine, name)
             _name_apart(served, server.models.all)
             server.models.all.append(served)
         stop = stack.enter_context(_stop_signal())
@@ -47,6 +51,21 @@ def serve(args: argparse.Namespace, console: Console) -> None:
         while not stop.wait(0.5) and server.running:
             pass
         console.say("Stopping.")
+
+
+def _archive(
+    config: DiskCacheConfig, stack: contextlib.ExitStack, console: Console
+) -> DiskArchive | None:
+    """Where conversations are kept on disk; None, with a word why, where they cannot be."""
+    if not config.disk_cache:
+        return None
+    try:
+        archive = open_archive(config)
+    except EngineError as error:
+        console.say(f"Note: {error}")
+        return None
+    stack.callback(archive.close)
+    return archive
 
 
 def _engine(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.arguments import add_settings, chosen
-from engine.config import EngineConfig, ServerConfig, settings_of
+from engine.config import DiskCacheConfig, EngineConfig, ServerConfig, settings_of
 from engine.errors import BadRequest
 
 _BY_FILE = "the draft's own file says it"
@@ -15,8 +15,9 @@ _BY_GAIN = "what is guessed is chosen by what pays; --spec and --budget bound it
 _BESIDE = "the draft runs where its model does"
 _BY_CARD = "the model's card says it, and a request may give its own budget"
 _WHOLE = "prompts are read whole"
-_NO_DISK = "the prefix cache lives in memory only"
+_BY_PAGE = "--disk-cache writes every full page once, whatever the conversation"
 _AUTOMATIC = "it is decided by what the model and the memory need"
+_ONE_BUDGET = "--prefix-cache-max-mib bounds all that is kept in RAM"
 _NO_SPLIT = "a model runs on one device"
 _EXPERTS = "experts stay where the model is"
 _FULL = "keys and values are kept as they are computed"
@@ -44,13 +45,11 @@ MISSING = {
     "--kvflash-tau": "all of the context stays in memory",
     "--paged-attention": "it is always on", "--kv-pool-tokens": _AUTOMATIC,
     "--admission-coalesce-ms": "requests are admitted at once",
-    "--decode-kv-offload-mb": "a sequence that must wait is computed again",
-    "--prefix-cache-slots": _AUTOMATIC, "--prefill-cache-slots": _AUTOMATIC,
-    "--prefix-cache-max-mib": _AUTOMATIC, "--concurrent-prefix-cache-max-mib": _AUTOMATIC,
-    "--agent-turn-cache": "states after tool calls are always kept",
-    "--kv-cache-dir": _NO_DISK, "--kv-cache-budget": _NO_DISK, "--kv-cache-min-tokens": _NO_DISK,
-    "--kv-cache-interval": _NO_DISK, "--kv-cache-cold-max": _NO_DISK,
-    "--disk-prefix-cache": _NO_DISK, "--disk-prefix-cache-compress": _NO_DISK,
+    "--decode-kv-offload-mb": _ONE_BUDGET, "--concurrent-prefix-cache-max-mib": _ONE_BUDGET,
+    "--prefix-cache-slots": _ONE_BUDGET, "--prefill-cache-slots": _ONE_BUDGET,
+    "--kv-cache-min-tokens": _BY_PAGE, "--kv-cache-interval": _BY_PAGE,
+    "--kv-cache-cold-max": _BY_PAGE, "--disk-prefix-cache": _BY_PAGE,
+    "--disk-prefix-cache-compress": _BY_PAGE,
     "--prefill-compression": _WHOLE, "--prefill-threshold": _WHOLE, "--prefill-keep-ratio": _WHOLE,
     "--prefill-curve": _WHOLE, "--prefill-drafter": _WHOLE, "--prefill-skip-park": _WHOLE,
     "--prefill-upstream-base": _WHOLE, "--prefill-upstream-key": _WHOLE,
@@ -103,6 +102,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--no-cors", action="store_true", help="web pages are not allowed anyway")
     add_settings(command, ServerConfig)
+    add_settings(command, DiskCacheConfig)
     add_settings(command, EngineConfig, action=_InBlock)
     command.add_argument(
         "--chunk", dest="prefill_chunk", type=int, action=_InBlock, help=argparse.SUPPRESS
@@ -121,9 +121,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--default-max-tokens", dest="max_tokens", type=int, help=argparse.SUPPRESS
     )
-    known = {
-        info.flag for cls in (ServerConfig, EngineConfig) for info in settings_of(cls).values()
-    }
+    classes = (ServerConfig, DiskCacheConfig, EngineConfig)
+    known = {info.flag for cls in classes for info in settings_of(cls).values()}
     for flag in MISSING.keys() - known:
         command.add_argument(flag, nargs="?", action=_Missing, help=argparse.SUPPRESS)
 
@@ -134,6 +133,12 @@ def server_config(args: argparse.Namespace) -> ServerConfig:
     if args.no_cors and config.allowed_origins:
         raise BadRequest("--no-cors and --cors exclude each other.")
     return config
+
+
+def disk_cache_config(args: argparse.Namespace) -> DiskCacheConfig:
+    """How to keep conversations on disk; a folder for them is the wish to."""
+    given = chosen(args, DiskCacheConfig)
+    return DiskCacheConfig(**{"disk_cache": "disk_cache_dir" in given, **given})
 
 
 def blocks(args: argparse.Namespace) -> Sequence[tuple[str, str | None, dict[str, Any]]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import cards
@@ -28,8 +30,9 @@ _CALLS_KEPT = 4096
 class Served:
     """An engine under a name; `in_flight` answers are being written or wait in it.
 
-    `last` is what was loaded last, for `unload` and `load` again; an `own` engine ends with the server. All
-    but the engine belongs to the API's loop.
+    `last` is what was loaded last, for `unload` and `load` again; an `own` engine ends with the server.
+    `on_change` hears, on the API's loop, that a client had a model loaded or unloaded. All but the engine
+    belongs to that loop.
     """
 
     engine: Engine
@@ -38,6 +41,7 @@ class Served:
     in_flight: int = 0
     parked: bool = False
     last: tuple[ModelInfo, EngineConfig] | None = None
+    on_change: Callable[[], None] = lambda: None
     turns: set[Turn] = field(default_factory=set)
     calls: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
@@ -86,15 +90,25 @@ class Served:
         if (info := self.loaded) is not None:
             self.last = (info, self.engine.config)
         self.parked = parked
-        await asyncio.to_thread(self.engine.unload)
+        try:
+            await asyncio.to_thread(self.engine.unload)
+        finally:
+            self.on_change()
 
     async def reload(self) -> None:
         """Load what was loaded last; a 404 where nothing was."""
         if self.last is None:
             raise ApiError(404, "No model was loaded here before.", "model_not_found")
         info, config = self.last
-        await asyncio.to_thread(self.engine.load, info.path, config)
-        self.parked = False
+        await self.load(info.path, config)
+
+    async def load(self, path: Path, config: EngineConfig) -> None:
+        """Load a model in the place of what there is, if anything."""
+        try:
+            await asyncio.to_thread(self.engine.load, path, config)
+            self.parked = False
+        finally:
+            self.on_change()
 
     def remember_call(self, call_id: str, prompt_tokens: int) -> None:
         """Keep how long the prompt was that a tool call answered."""

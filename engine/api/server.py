@@ -17,6 +17,7 @@ from engine.api.auth import api_key
 from engine.api.served import Models, Served
 from engine.api.turn import Live
 from engine.config import ServerConfig
+from engine.connect import address
 from engine.errors import BadRequest, EngineError
 
 log = logging.getLogger(__name__)
@@ -48,20 +49,17 @@ class Server:
     @property
     def url(self) -> str:
         """Where clients on this PC reach it, without /v1."""
-        host = self.config.host
-        if host in ("0.0.0.0", "::", ""):
-            host = "127.0.0.1"
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return address(self.config.host, self.port)
 
     @property
     def running(self) -> bool:
         """Whether clients are served now."""
         return self._thread is not None and self._thread.is_alive()
 
-    def requests(self) -> list[Live]:
-        """What is being answered now, the oldest first; the texts are not told."""
+    def requests(self, texts: bool = False) -> list[Live]:
+        """What is being answered now, the oldest first; what it is about only with `texts`."""
         turns = [turn for one in self.models.all for turn in list(one.turns)]
-        return sorted((turn.live() for turn in turns), key=lambda live: live.since)
+        return sorted((turn.live(texts) for turn in turns), key=lambda live: live.since)
 
     def bind(self) -> socket.socket:
         """Take the address; `EngineError` where that cannot be had."""

@@ -57,6 +57,8 @@ from engine.version import version
 
 STOP, LENGTH, TOOL_CALLS = "stop", "length", "tool_calls"
 
+_EXCERPT = 200  # characters of a prompt that a table has room for
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -113,7 +115,8 @@ class Ended:
 class Live:
     """A request that is going on: its path, since when (Unix time), and whether its prompt was admitted.
 
-    `reused_tokens` of its prompt needed no computation, 0 before it is admitted.
+    `reused_tokens` of its prompt needed no computation, 0 before it is admitted. `text` is the beginning of
+    what the user wrote last, only where it was asked for.
     """
 
     id: str
@@ -124,6 +127,7 @@ class Live:
     prompt_tokens: int
     reused_tokens: int
     written_tokens: int
+    text: str = ""
 
 
 TurnEvent = Opened | Delta | Ended
@@ -237,11 +241,12 @@ class Turn:
             accepted_tokens=sum(u.accepted_tokens for u in ends),
         )
 
-    def live(self) -> Live:
-        """What can be told of it now, from any thread."""
+    def live(self, texts: bool = False) -> Live:
+        """What can be told of it now, from any thread; with `texts` also what it is about."""
         prompt = sum(choice.prompt_tokens or 0 for choice in list(self.choices))
         return Live(
-            self.id, self.path, self.model, self.created, self._opened, prompt, self.reused, self.written
+            self.id, self.path, self.model, self.created, self._opened, prompt, self.reused, self.written,
+            _excerpt(self._all[0]) if texts and self._all else "",
         )  # fmt: skip
 
     @property
@@ -393,3 +398,38 @@ async def _stream(
     if opening.done():
         opening.result()  # what is wrong with a request is told by its status
     return EventStream(written(), lambda e: failure(as_api_error(e)), close)
+
+
+async def _stream(
+    request: HttpRequest, opening: asyncio.Future[Turn], frames: Frames, failure: Failure
+) -> Response:
+    """The stream of a turn. One that waits long for its model begins before it, to be kept alive."""
+
+    async def written() -> AsyncIterator[bytes]:
+        async with contextlib.aclosing(frames(await opening)) as found:  # type: ignore[type-var]
+            async for data in found:
+                yield data
+
+    def close() -> None:
+        if not opening.cancel() and not opening.cancelled() and opening.exception() is None:
+            opening.result().close()
+
+    waited = await until_left(request, asyncio.wait({opening}, timeout=wire.KEEP_ALIVE_S))
+    if waited is None:
+        close()
+        return Response(status_code=499)
+    if opening.done():
+        opening.result()  # what is wrong with a request is told by its status
+    return EventStream(written(), lambda e: failure(as_api_error(e)), close)
+
+
+def _excerpt(ask: Ask) -> str:
+    """The beginning of what the user wrote last, on one line."""
+    text = ask.text or ""
+    for message in reversed(ask.messages or ()):
+        if message.get("role") == "user":
+            content = message.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            text = " ".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+            break
+    return " ".join(text[: 4 * _EXCERPT].split())[:_EXCERPT]

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import logging
 import os
 import queue
 import tempfile
 import threading
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine import paths
 from engine.cache import disk
-from engine.cache.disk import DiskStore
+from engine.cache.disk import DiskStore, Usage
 from engine.cache.snapshot import Blob, Snapshot, page_names
 from engine.config import DiskCacheConfig
 from engine.errors import EngineError
 from engine.keyring_store import NoKeyring
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +37,7 @@ _STATE = b"state"
 
 def folder_of(config: DiskCacheConfig) -> Path:
     """Where the files lie."""
-    return Path(config.disk_cache_dir) if config.disk_cache_dir else disk.default_folder()
+    return Path(config.disk_cache_dir) if config.disk_cache_dir else paths.conversations_dir()
 
 
 def open_archive(config: DiskCacheConfig) -> DiskArchive:
@@ -57,15 +64,44 @@ def open_archive(config: DiskCacheConfig) -> DiskArchive:
     return DiskArchive(store)
 
 
+def empty(engines: Iterable[Engine], config: DiskCacheConfig, forget: bool = False) -> Usage:
+    """Drop all that is kept of prompts, in memory and on disk, and with `forget` the key of the files too.
+
+    Without an engine that has an archive the folder of `config` is emptied. Returns what is left on disk;
+    raises `EngineError` where that is not as it should be.
+    """
+    engines = tuple(engines)
+    for engine in engines:
+        engine.clear_cache()
+    archives = _archives(engines)
+    for archive in archives:
+        archive.forget() if forget else archive.clear()
+    if not archives:
+        disk.forget_everything(folder_of(config)) if forget else disk.clear(folder_of(config))
+    return held(engines, config)
+
+
+def held(engines: Iterable[Engine], config: DiskCacheConfig) -> Usage:
+    """What lies in the folder that engines keep prompts in, else in that of `config`."""
+    archives = _archives(engines)
+    return disk.usage(archives.pop().store.folder if archives else folder_of(config))
+
+
+def _archives(engines: Iterable[Engine]) -> set[DiskArchive]:
+    return {e.archive for e in engines if isinstance(e.archive, DiskArchive)}
+
+
 class DiskArchive:
     """The `engine.cache.snapshot.Archive` over a `DiskStore`."""
 
     def __init__(self, store: DiskStore) -> None:
         self.store = store
-        self._queue: queue.SimpleQueue[Snapshot | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[int, Snapshot] | None] = queue.SimpleQueue()
         self._queued = 0
         self._lock = threading.Lock()
         self._closed = False
+        self._epoch = 0  # a snapshot of an earlier one is not to be written any more
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="disk-cache", daemon=True)
         self._thread.start()
 
@@ -105,7 +141,21 @@ class DiskArchive:
             if self._closed or self._queued + snapshot.n_bytes > MOST_QUEUED:
                 return
             self._queued += snapshot.n_bytes
-        self._queue.put(snapshot)
+            self._queue.put((self._epoch, snapshot))
+
+    def clear(self) -> None:
+        """Delete all files, and drop what waits to be written."""
+        with self._alone():
+            disk.clear(self.store.folder)
+
+    def forget(self) -> None:
+        """As `clear`, and the key too; a new one serves from then on. `EngineError` says what is left."""
+        with self._alone():
+            try:
+                disk.forget_everything(self.store.folder)
+            finally:
+                with contextlib.suppress(NoKeyring):
+                    self.store = self.store.with_key(disk.secret_key())
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Write what waits, for `timeout` s at most, and take no more."""
@@ -114,28 +164,38 @@ class DiskArchive:
         self._queue.put(None)
         self._thread.join(timeout)
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No blob is written meanwhile, and none of what was to be written before comes after."""
+        with self._lock:
+            self._epoch += 1
+        with self._writing:
+            yield
+
     def _run(self) -> None:
-        while (snapshot := self._queue.get()) is not None:
+        while (job := self._queue.get()) is not None:
+            epoch, snapshot = job
             try:
-                self._put(snapshot)
+                self._put(snapshot, epoch)
             except Exception:
                 log.exception("A snapshot could not be written")
             with self._lock:
                 self._queued -= snapshot.n_bytes
 
-    def _put(self, snapshot: Snapshot) -> None:
+    def _put(self, snapshot: Snapshot, epoch: int) -> None:
         fingerprint, size = snapshot.fingerprint, snapshot.page_tokens
         names = page_names(fingerprint, size, snapshot.tokens)
-        for at, page in enumerate(snapshot.pages[: len(names) - snapshot.first], snapshot.first):
-            if names[at] not in self.store:
-                head = _head(fingerprint, size, snapshot.tokens, at + 1)
-                if not self.store.put(names[at], head + page.tobytes()):
+        ends = range(snapshot.first + 1, len(names) + 1)
+        blobs = [(names[n - 1], page, n) for n, page in zip(ends, snapshot.pages, strict=True)]
+        if snapshot.state is not None and names:
+            blobs.append((names[-1] + _STATE, snapshot.state, len(names)))
+        for name, blob, n in blobs:
+            head = _head(fingerprint, size, snapshot.tokens, n)
+            with self._writing:
+                if epoch != self._epoch:
                     return
-        if snapshot.state is not None and names and len(snapshot.tokens) == len(names) * size:
-            name = names[-1] + _STATE
-            if name not in self.store:
-                head = _head(fingerprint, size, snapshot.tokens, len(names))
-                self.store.put(name, head + snapshot.state.tobytes())
+                if name not in self.store and not self.store.put(name, head + blob.tobytes()):
+                    return
         self._use(fingerprint, names)
 
     def _use(self, fingerprint: bytes, names: Seq[bytes]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from engine import keyring_store, paths
+from engine import keyring_store
 from engine.errors import EngineError, ModelFileError
 from engine.files import replace_file
 from engine.gguf_header import open_regular
@@ -49,11 +49,6 @@ class Usage:
 
     files: int
     bytes: int
-
-
-def default_folder() -> Path:
-    """Where the files lie unless the user chose another folder."""
-    return paths.cache_dir() / "conversations"
 
 
 def secret_key() -> bytes:
@@ -90,8 +85,8 @@ def forget_everything(folder: Path) -> None:
         ) from None
     if left := usage(folder).files:
         raise EngineError(
-            f"{left:,} files in {folder} could not be deleted. Their key is, so that nobody can read them; "
-            "delete them by hand."
+            f"{left:,} of the files in {folder} could not be deleted. Their key is, so that nobody can read "
+            "them; delete them by hand."
         )
 
 
@@ -135,6 +130,10 @@ class DiskStore:
         self._puts = 0
         self._failed = False
         self.sweep()
+
+    def with_key(self, key: bytes) -> DiskStore:
+        """The same folder and limits under another key, for which nothing is there."""
+        return DiskStore(self.folder, key, self._limit, self._most_age_s, self._clock)
 
     def put(self, name: bytes, blob: bytes) -> bool:
         """Keep a blob in the place of a former one; False where the disk or the limit does not let it."""

@@ -138,32 +138,96 @@
         <translation>캐시</translation>
     </message>
     <message>
-        <source>Pages in use</source>
-        <translation>사용 중인 페이지</translation>
+        <source>Clear…</source>
+        <translation>비우기…</translation>
     </message>
     <message>
-        <source>of the prompts reused: {reused} of {all} tokens of the requests here.</source>
-        <translation>프롬프트 재사용: 여기 요청의 토큰 {all}개 중 {reused}개.</translation>
+        <source>of prompt tokens reused</source>
+        <translation>프롬프트 토큰 재사용</translation>
     </message>
     <message>
-        <source>No request has been read yet.</source>
-        <translation>아직 읽은 요청이 없습니다.</translation>
+        <source>Pages by owner</source>
+        <translation>소유별 페이지</translation>
     </message>
     <message>
-        <source>Newest answer: {n} tokens of its prompt were in the cache.</source>
-        <translation>최근 답변: 프롬프트의 토큰 {n}개가 캐시에 있었습니다.</translation>
+        <source>In memory</source>
+        <translation>메모리</translation>
+    </message>
+    <message>
+        <source>Keep conversations on disk</source>
+        <translation>대화를 디스크에 보관</translation>
+    </message>
+    <message>
+        <source>Forget everything…</source>
+        <translation>모두 지우기…</translation>
+    </message>
+    <message>
+        <source>On disk</source>
+        <translation>디스크</translation>
+    </message>
+    <message>
+        <source>{reused} of {all} since the model was loaded.</source>
+        <translation>모델을 불러온 뒤 {all} 중 {reused}.</translation>
+    </message>
+    <message>
+        <source>Saved about {time} of reading.</source>
+        <translation>읽는 시간을 약 {time} 절약했습니다.</translation>
+    </message>
+    <message>
+        <source>No prompt has been read yet.</source>
+        <translation>아직 읽은 프롬프트가 없습니다.</translation>
+    </message>
+    <message>
+        <source>{n} s</source>
+        <translation>{n}초</translation>
+    </message>
+    <message>
+        <source>{n} min</source>
+        <translation>{n}분</translation>
+    </message>
+    <message>
+        <source>All of them hold {size}.</source>
+        <translation>모두 합해 {size}입니다.</translation>
+    </message>
+    <message>
+        <source>No model is loaded.</source>
+        <translation>불러온 모델이 없습니다.</translation>
+    </message>
+    <message>
+        <source>Copies of {pages} pages and {states} states, for when they are needed again.</source>
+        <translation>다시 필요할 때를 위한 페이지 {pages}개와 상태 {states}개의 사본입니다.</translation>
+    </message>
+    <message>
+        <source>{size} of at most {most}, encrypted. Kept {days} days after the last use.</source>
+        <translation>최대 {most} 중 {size}, 암호화됨. 마지막 사용 후 {days}일 동안 보관합니다.</translation>
+    </message>
+    <message>
+        <source>Off, and {size} are still there.</source>
+        <translation>꺼져 있으며, {size}가 아직 남아 있습니다.</translation>
+    </message>
+    <message>
+        <source>Off. Keeps conversations warm over a restart, encrypted, up to {most}.</source>
+        <translation>꺼짐. 켜면 다시 시작해도 대화를 다시 읽지 않도록 암호화해 최대 {most}까지 보관합니다.</translation>
+    </message>
+    <message>
+        <source>All that is cached is dropped, in memory and on disk. Your chats stay; what they begin with is read anew when it is needed.</source>
+        <translation>메모리와 디스크의 캐시를 모두 비웁니다. 채팅은 그대로 남으며, 앞부분은 필요할 때 다시 읽습니다.</translation>
+    </message>
+    <message>
+        <source>Clear the cache</source>
+        <translation>캐시 비우기</translation>
+    </message>
+    <message>
+        <source>All that is cached is deleted with its key, so that copies of the files cannot be read any more either. Your chats stay; what they begin with is read anew when it is needed.</source>
+        <translation>캐시를 키와 함께 모두 삭제하므로, 파일의 사본도 더는 읽을 수 없습니다. 채팅은 그대로 남으며, 앞부분은 필요할 때 다시 읽습니다.</translation>
+    </message>
+    <message>
+        <source>Delete it all</source>
+        <translation>모두 삭제</translation>
     </message>
     <message>
         <source>{used} of {total}</source>
         <translation>{total} 중 {used}</translation>
-    </message>
-    <message>
-        <source>No model is loaded</source>
-        <translation>불러온 모델 없음</translation>
-    </message>
-    <message>
-        <source>They hold {size}.</source>
-        <translation>크기는 {size}입니다.</translation>
     </message>
 </context>
 <context>
@@ -2478,6 +2542,10 @@
         <translation>{0}{1}배의 확률</translation>
     </message>
     <message>
+        <source>{0} of the files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
+        <translation>{1}의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제하세요.</translation>
+    </message>
+    <message>
         <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
         <translation>{0}. {1} 설정에서는 더 잘 추측하며, 한 번에 토큰 {3}개가 아니라 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
     </message>
@@ -2528,10 +2596,6 @@
     <message>
         <source>{0} failed with status {1}</source>
         <translation>{0} 실패, 상태 {1}</translation>
-    </message>
-    <message>
-        <source>{0} files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
-        <translation>{1} 폴더의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제해 주세요.</translation>
     </message>
     <message>
         <source>{0} formats side by side; expected at most {1}.</source>
@@ -3168,6 +3232,37 @@
     </message>
 </context>
 <context>
+    <name>Load</name>
+    <message>
+        <source>Load, last 60 s</source>
+        <translation>부하, 최근 60초</translation>
+    </message>
+    <message>
+        <source>prefill {rate} tok/s</source>
+        <translation>프리필 {rate} tok/s</translation>
+    </message>
+    <message>
+        <source>Load of the last 60 seconds</source>
+        <translation>최근 60초의 부하</translation>
+    </message>
+    <message>
+        <source>{n} tok/s</source>
+        <translation>{n} tok/s</translation>
+    </message>
+    <message>
+        <source>{n} tokens per second, all requests together.</source>
+        <translation>모든 요청을 합해 초당 토큰 {n}개입니다.</translation>
+    </message>
+    <message>
+        <source>Prompts are read at {n} tokens per second.</source>
+        <translation>프롬프트를 초당 토큰 {n}개로 읽고 있습니다.</translation>
+    </message>
+    <message>
+        <source>Nothing is being written.</source>
+        <translation>지금 쓰고 있는 것이 없습니다.</translation>
+    </message>
+</context>
+<context>
     <name>LoadPanel</name>
     <message>
         <source>Loading</source>
@@ -3680,6 +3775,25 @@
     </message>
 </context>
 <context>
+    <name>Owners</name>
+    <message>
+        <source>In use</source>
+        <translation>사용 중</translation>
+    </message>
+    <message>
+        <source>Shared by requests</source>
+        <translation>요청끼리 공유</translation>
+    </message>
+    <message>
+        <source>Kept for later</source>
+        <translation>나중을 위해 보관</translation>
+    </message>
+    <message>
+        <source>Free</source>
+        <translation>비어 있음</translation>
+    </message>
+</context>
+<context>
     <name>Palette</name>
     <message>
         <source>Commands</source>
@@ -3795,6 +3909,13 @@
     </message>
 </context>
 <context>
+    <name>Question</name>
+    <message>
+        <source>Cancel</source>
+        <translation>취소</translation>
+    </message>
+</context>
+<context>
     <name>Rail</name>
     <message>
         <source>Expert</source>
@@ -3818,6 +3939,10 @@
     <message>
         <source>Model</source>
         <translation>모델</translation>
+    </message>
+    <message>
+        <source>Says</source>
+        <translation>내용</translation>
     </message>
     <message>
         <source>Prompt</source>
@@ -3987,6 +4112,26 @@
         <translation>요청</translation>
     </message>
     <message>
+        <source>Through {address} ({card}), with the key</source>
+        <translation>{address}({card})로, 키 필요</translation>
+    </message>
+    <message>
+        <source>Through {address}, with the key</source>
+        <translation>{address}로, 키 필요</translation>
+    </message>
+    <message>
+        <source>Other PCs reach it at {urls}, and need the key.</source>
+        <translation>다른 PC는 {urls}로 접속하며, 키가 필요합니다.</translation>
+    </message>
+    <message>
+        <source>Other PCs reach it too, and need the key.</source>
+        <translation>다른 PC도 접속할 수 있으며, 키가 필요합니다.</translation>
+    </message>
+    <message>
+        <source>while this page is open; prompts are shown, and kept nowhere</source>
+        <translation>이 페이지가 열려 있는 동안; 프롬프트를 표시하며, 저장하지 않습니다</translation>
+    </message>
+    <message>
         <source>while this page is open; prompts are not shown</source>
         <translation>이 페이지가 열려 있는 동안; 프롬프트는 표시하지 않습니다</translation>
     </message>
@@ -4025,6 +4170,14 @@
     <message>
         <source>Hide the key</source>
         <translation>키 숨기기</translation>
+    </message>
+    <message>
+        <source>Hide the prompts</source>
+        <translation>프롬프트 숨기기</translation>
+    </message>
+    <message>
+        <source>Show what the prompts begin with</source>
+        <translation>프롬프트의 앞부분 표시</translation>
     </message>
     <message>
         <source>Go on with the table</source>
@@ -4174,6 +4327,14 @@
         <translation>설정별로 기본값에서 바꾼 값입니다.</translation>
     </message>
     <message>
+        <source>Start with the app</source>
+        <translation>앱과 함께 시작</translation>
+    </message>
+    <message>
+        <source>Switch the local API on when the window opens.</source>
+        <translation>창이 열릴 때 로컬 API를 켭니다.</translation>
+    </message>
+    <message>
         <source>Local API</source>
         <translation>로컬 API</translation>
     </message>
@@ -4212,6 +4373,42 @@
     <message>
         <source>By model file; what the user changed from the defaults.</source>
         <translation>모델 파일별로 기본값에서 바꾼 값입니다.</translation>
+    </message>
+    <message>
+        <source>Keep conversations on disk</source>
+        <translation>대화를 디스크에 보관</translation>
+    </message>
+    <message>
+        <source>Conversations need not be read anew after a restart. The files are encrypted, and their key is in the system&apos;s keyring.</source>
+        <translation>다시 시작해도 대화를 다시 읽지 않아도 됩니다. 파일은 암호화되며, 키는 시스템 키링에 있습니다.</translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation>폴더</translation>
+    </message>
+    <message>
+        <source>Where they are kept; by default in the user&apos;s cache folder.</source>
+        <translation>보관하는 곳입니다. 기본값은 사용자의 캐시 폴더입니다.</translation>
+    </message>
+    <message>
+        <source>Most on disk</source>
+        <translation>디스크 최대 사용량</translation>
+    </message>
+    <message>
+        <source>What was not used for longest goes first.</source>
+        <translation>가장 오래 쓰지 않은 것부터 지웁니다.</translation>
+    </message>
+    <message>
+        <source>Longest on disk</source>
+        <translation>디스크 최대 보관 기간</translation>
+    </message>
+    <message>
+        <source>What was not used for so many days is deleted.</source>
+        <translation>이 일수 동안 쓰지 않은 것은 삭제합니다.</translation>
+    </message>
+    <message>
+        <source>days</source>
+        <translation>일</translation>
     </message>
     <message>
         <source>Device</source>
@@ -4451,6 +4648,14 @@
     <message>
         <source>These hold from the next time that a model is loaded.</source>
         <translation>다음에 모델을 불러올 때부터 적용됩니다.</translation>
+    </message>
+    <message>
+        <source>Conversations on disk</source>
+        <translation>디스크에 보관하는 대화</translation>
+    </message>
+    <message>
+        <source>They are kept while that is switched on in the Server page.</source>
+        <translation>서버 페이지에서 켜 둔 동안 보관합니다.</translation>
     </message>
     <message>
         <source>Files and help</source>

@@ -49,11 +49,16 @@ sys.path.insert(0, str(ROOT))
 
 def declared() -> list[str]:
     """Titles, helps, units and words of the settings, which forms translate in the context "Settings"."""
-    from engine.config import AppSettings, EngineConfig, SamplingParams, settings_of
+    from engine.config import (
+        AppSettings,
+        DiskCacheConfig,
+        EngineConfig,
+        SamplingParams,
+        settings_of,
+    )
 
-    infos = [
-        i for c in (AppSettings, EngineConfig, SamplingParams) for i in settings_of(c).values()
-    ]
+    classes = (AppSettings, DiskCacheConfig, EngineConfig, SamplingParams)
+    infos = [i for c in classes for i in settings_of(c).values()]
     words = [w for i in infos for w in (i.title, i.help, i.unit, i.at_low) if w and w != "%"]
     return list(dict.fromkeys(words))
 

@@ -83,6 +83,8 @@ class FakeEngine:
         self.deaf = False
         self.requests: list[Request] = []
         self.config = EngineConfig()
+        self.archive: Any = None
+        self.cleared = 0
         self.tokenizer: Any = None
         self.chat_template: Any = None
         self._ids = itertools.count(1)
@@ -123,6 +125,7 @@ class FakeEngine:
                 raise EngineError(f"{path.name} is cut off: found 10 bytes, expected 4,000.")
         finally:
             self._loading = False
+        self.config = config or EngineConfig()
         self._model = ModelInfo(
             path=path,
             name=path.stem,
@@ -197,6 +200,14 @@ class FakeEngine:
             context_max=self._model.max_ctx if self._model else 0,
             memory=memory,
         )
+
+    def keep_in(self, archive: Any) -> None:
+        """Remember what would be kept on disk."""
+        self.archive = archive
+
+    def clear_cache(self) -> None:
+        """Count the wish."""
+        self.cleared += 1
 
     def close(self, timeout: float = 5.0) -> None:
         """End serving."""

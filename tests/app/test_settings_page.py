@@ -30,7 +30,15 @@ from app.settings import (
 from app.settings_page import RUN, SettingsPage
 from app.widgets import Note, Switch
 from engine import paths, settings_store
-from engine.config import AppSettings, EngineConfig, Precision, SamplingParams, settings_of
+from engine.config import (
+    AppSettings,
+    DiskCacheConfig,
+    EngineConfig,
+    Precision,
+    SamplingParams,
+    disk_cache_config,
+    settings_of,
+)
 from engine.errors import BadRequest
 
 
@@ -87,6 +95,24 @@ def test_how_models_run_is_remembered(page: SettingsPage) -> None:
     )
     spin.setValue(spin.minimum())
     assert page.services.settings.engine_config().threads is None
+
+
+def test_what_conversations_may_take_on_disk_is_remembered(
+    page: SettingsPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field(page, "disk_cache_limit").findChild(QAbstractSpinBox).setValue(1000)
+    assert disk_cache_config(value(page)) == DiskCacheConfig(disk_cache_limit=1000)
+    assert page._disk_folder.text() == str(paths.conversations_dir())
+    monkeypatch.setattr(
+        settings_page_module.QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path)
+    )
+    page._change_disk_folder()
+    assert (
+        disk_cache_config(value(page)).disk_cache_dir == page._disk_folder.text() == str(tmp_path)
+    )
+    page.services.settings.update(cache={})
+    assert page._disk_folder.text() == str(paths.conversations_dir())
+    assert field(page, "disk_cache_limit").findChild(QAbstractSpinBox).value() == 20_480
 
 
 def test_a_number_between_automatic_and_the_lowest_becomes_the_lowest(page: SettingsPage) -> None:

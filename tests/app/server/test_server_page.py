@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.page import Services
-from app.server.cache import CachePane
 from app.server.page import ServerPage
 from app.server.run import HERE, NETWORK, REACHES, LocalServer
 from app.server.table import KEPT, Column, Requests
@@ -28,7 +28,6 @@ from engine.api import server as api_server
 from engine.api.server import Server
 from engine.api.turn import Live
 from engine.config import AppSettings, server_config
-from engine.types import MemoryPart, Metrics
 from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
 from tests.app.models.conftest import (  # noqa: F401
@@ -217,7 +216,7 @@ def test_the_table_shows_how_far_requests_are_and_keeps_the_newest() -> None:
     table.refresh([live("b", written=30, reused=60)], 2.0)
     assert [cell(table, row, Column.STATE) for row in (0, 1)] == ["writing", "ended"]
     assert cell(table, 0, Column.RATE) == "20.0" and cell(table, 0, Column.REUSED) == "60"
-    assert table.going_on == 1 and table.reuse() == (60, 100)
+    assert table.going_on == 1
     table.refresh([live(f"n{n}") for n in range(KEPT + 20)], 3.0)
     assert table.rowCount() == KEPT
     assert table.rowCount(table.index(0, 0)) == 0 and table.data(QModelIndex()) is None
@@ -233,15 +232,68 @@ def test_nothing_is_looked_at_while_hidden_or_paused(page: ServerPage) -> None:
     assert not page._timer.isActive()
 
 
-def test_the_pane_tells_what_the_cache_saves(qtbot: QtBot) -> None:
-    pane = CachePane()
-    qtbot.addWidget(pane)
-    assert "No request" in pane.text()
-    held = (MemoryPart("kv", "", 1 << 30),)
-    numbers = Metrics(pages_used=12, pages_total=48, reused_tokens=7, memory=held)
-    pane.show_numbers(numbers, 60, 100)
-    for words in ("60 %", "60 of 100 tokens", "12 of 48", "1.0 GB"):
-        assert words in pane.text() + pane._pages._texts[1]
+def test_who_connects_through_one_address_needs_the_key(
+    qtbot: QtBot, page: ServerPage, keys: list[str]
+) -> None:
+    page.server._on_addresses([("127.0.0.3", "eth0"), ("192.0.2.7", "wlan0")])
+    names = [page._reach.itemText(n) for n in range(page._reach.count())]
+    assert names[3:] == [
+        "Through 127.0.0.3 (eth0), with the key",
+        "Through 192.0.2.7 (wlan0), with the key",
+    ]
+    assert page._others.isHidden()
+    page._reach.setCurrentIndex(3)
+    config = server_config(page.services.settings.value)
+    assert (config.host, config.require_key) == ("127.0.0.3", True)
+    assert page._openai.text().startswith("http://127.0.0.3:") and page._others.isVisible()
+    url = turn_on(qtbot, page)
+    assert urlsplit(url).hostname == "127.0.0.3" and keys
+    assert get(f"{url}/v1/models").status_code == 401
+    assert get(f"{url}/v1/models", Authorization=f"Bearer {keys[-1]}").is_success
+
+
+def test_the_network_s_addresses_are_named(page: ServerPage, keys: list[str]) -> None:
+    page.server._on_addresses([("192.0.2.7", "wlan0"), ("2001:db8::7", "wlan0")])
+    page._reach.setCurrentIndex(2)
+    port = page.server.config.port
+    assert f"http://192.0.2.7:{port}" in page._others.text() and "key" in page._others.text()
+    page._reach.setCurrentIndex(0)
+    assert page._others.isHidden()
+
+
+def test_an_address_that_is_chosen_elsewhere_is_kept(
+    qtbot: QtBot, page: ServerPage, keys: list[str]
+) -> None:
+    page.server.configure(host="198.51.100.4")
+    assert page._reach.currentText() == "Through 198.51.100.4, with the key"
+    page.server._on_addresses([("192.0.2.7", "wlan0")])
+    assert page._reach.currentText() == "Through 198.51.100.4, with the key"
+    assert page.server.config.host == "198.51.100.4"
+
+
+def test_it_can_start_with_the_application(page: ServerPage) -> None:
+    settings = page.services.settings
+    page._at_start.click()
+    assert settings.value.serve_at_start
+    settings.update(serve_at_start=False)
+    assert not page._at_start.isChecked()
+
+
+def test_the_window_notices_what_clients_load_and_unload(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+) -> None:
+    load(qtbot, services)
+    url = turn_on(qtbot, page)
+    name = page.server.target().model  # type: ignore[union-attr]
+    with qtbot.waitSignal(services.controller.model_changed, timeout=10_000):
+        assert httpx.post(f"{url}/admin/unload", json={}, timeout=20, trust_env=False).is_success
+    assert services.controller.model is None and page._no_model.isVisible()
+    with qtbot.waitSignal(services.controller.model_changed, timeout=10_000):
+        body = {"model": name}
+        assert httpx.post(f"{url}/admin/load", json=body, timeout=20, trust_env=False).is_success
+    assert services.controller.model is not None and page._no_model.isHidden()
 
 
 def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
@@ -265,6 +317,12 @@ def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
     qtbot.waitUntil(lambda: page.requests.going_on == 1, timeout=10_000)
     shown = [cell(page.requests, 0, column) for column in Column]
     assert "/v1/chat/completions" in shown and "secret" not in "".join(shown)
+    assert page._view.isColumnHidden(Column.TEXT)
+    page._texts.click()
+    assert cell(page.requests, 0, Column.TEXT) == "a secret"
+    assert not page._view.isColumnHidden(Column.TEXT) and "are shown" in page._seen.text()
+    page._texts.click()
+    assert cell(page.requests, 0, Column.TEXT) == "" and page._view.isColumnHidden(Column.TEXT)
     assert services.controller.shutdown()
     assert not server.running
     client.join(10)

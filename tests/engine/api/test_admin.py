@@ -12,13 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-from engine import settings_store
+from engine import keyring_store, settings_store
 from engine.api.served import Served
 from engine.api.server import Server
-from engine.config import AppSettings, ServerConfig
+from engine.cache.archive import open_archive
+from engine.cache.disk import DiskStore
+from engine.config import AppSettings, DiskCacheConfig, ServerConfig
 from engine.engine import Engine
 from tests.engine.api.conftest import CONFIG
 from tests.engine.oracle import model_path
+from tests.ring import Ring
 
 HELLO = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
 
@@ -100,3 +103,62 @@ def test_an_unknown_name_is_told(own: tuple[Server, httpx.Client]) -> None:
     _, client = own
     for path in ("/admin/park", "/admin/unload", "/admin/unpark"):
         assert post(client, path, model="nobody")[0] == 404
+
+
+def test_a_model_takes_the_place_of_one_that_was_unloaded(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for name in ("llama", "qwen3"):
+        shutil.copy(model_path(name), folder / f"{name}.gguf")
+    settings_store.save(AppSettings(models_dir=str(folder), engine={"max_ctx": 512, "threads": 2}))
+    engine, changes = Engine(), []
+    engine.start()
+    engine.load(folder / "llama.gguf", CONFIG)
+    server = Server(ServerConfig(port=0), [Served(engine, on_change=lambda: changes.append(1))])
+    server.start()
+    with httpx.Client(base_url=server.url, timeout=100, trust_env=False) as client:
+        assert post(client, "/admin/unload")[0] == 200
+        assert post(client, "/admin/load", model="qwen3") == (
+            200,
+            {"model": "qwen3", "state": "ready"},
+        )
+    model = engine.status().model
+    assert len(server.models.all) == 1 and model is not None and model.architecture == "qwen3"
+    assert len(changes) == 2
+    assert server.stop() and engine.close()
+
+
+@pytest.mark.parametrize("way", ["clear", "forget"])
+def test_the_cache_is_shown_and_emptied(
+    own: tuple[Server, httpx.Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    ring = Ring()
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
+    server, client = own
+    archive = open_archive(DiskCacheConfig(disk_cache_dir=str(tmp_path / "kept")))
+    server.models.all[0].engine.keep_in(archive)
+    key = dict(ring.held)
+    said = post(client, "/v1/completions", prompt="a word or two " * 20, max_tokens=2)
+    assert said[0] == 200
+
+    def shown() -> Any:
+        return client.get("/admin/cache").json()
+
+    while not shown()["disk"]["files"]:
+        time.sleep(0.01)
+    (model,) = shown()["models"]
+    assert model["model"] == "tiny" and model["kept_pages"] > 0 and shown()["disk"]["on"]
+    assert post(client, f"/admin/cache/{way}") == (200, {"disk": {"files": 0, "bytes": 0}})
+    assert shown()["models"][0]["kept_pages"] == 0 and (ring.held != key) == (way == "forget")
+    archive.close()
+
+
+def test_without_an_archive_the_folder_of_the_settings_is_emptied(
+    own: tuple[Server, httpx.Client], tmp_path: Path
+) -> None:
+    _, client = own
+    settings_store.save(AppSettings(cache={"disk_cache_dir": str(tmp_path / "kept")}))
+    assert DiskStore(tmp_path / "kept", bytes(32), 1 << 20, 1e9).put(b"name", bytes(100))
+    disk = client.get("/admin/cache").json()["disk"]
+    assert (disk["on"], disk["files"]) == (False, 1)
+    assert post(client, "/admin/cache/clear") == (200, {"disk": {"files": 0, "bytes": 0}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -15,11 +16,13 @@ import httpx
 import pytest
 
 from engine import cli, keyring_store
-from engine.api import auth, flags
+from engine.api import auth, command, flags
 from engine.api.server import Server
 from engine.cli import main
+from engine.config import DiskCacheConfig
 from engine.errors import BadRequest
 from tests.engine.oracle import model_path
+from tests.ring import Ring
 
 ROOT = Path(__file__).parents[3]
 LLAMA, QWEN3 = str(model_path("llama")), str(model_path("qwen3"))
@@ -72,7 +75,7 @@ def test_lists_may_be_given_several_times() -> None:
         flags.server_config(parsed("a.gguf", "--cors", "http://a", "--no-cors"))
 
 
-@pytest.mark.parametrize("flag", ["--spark", "--kvflash", "--mmproj", "--kv-cache-dir"])
+@pytest.mark.parametrize("flag", ["--spark", "--kvflash", "--mmproj", "--disk-prefix-cache"])
 def test_what_is_missing_is_refused_by_name(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", LLAMA, flag, "x"]) == 2
     assert f"{flag}: {flags.MISSING[flag]}" in capsys.readouterr().err
@@ -125,6 +128,20 @@ def test_two_models_are_served_until_a_signal_ends_it(number: int) -> None:
             server.kill()
         said = server.stderr.read()
     assert "Stopping." in said and "Traceback" not in said
+
+
+def test_without_a_keyring_it_serves_without_a_disk_cache(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: None)
+    config = DiskCacheConfig(disk_cache=True, disk_cache_dir=str(tmp_path))
+    with contextlib.ExitStack() as stack:
+        assert command._archive(config, stack, cli.Console()) is None
+    assert "Note: The disk cache stays off: no keyring" in capsys.readouterr().err
+    monkeypatch.setattr(keyring_store, "_keyring", lambda ring=Ring(): ring)
+    with contextlib.ExitStack() as stack:
+        assert command._archive(config, stack, cli.Console()) is not None
+        assert command._archive(DiskCacheConfig(), stack, cli.Console()) is None
 
 
 def test_the_key_is_shown_and_renewed(

@@ -149,6 +149,8 @@ def test_work_stops_when_the_client_leaves(start: Start, stream: bool) -> None:
     until(lambda: len(engine.requests) == 1)
     until(lambda: bool(server.requests()) and server.requests()[0].prompt_tokens == PROMPT_TOKENS)
     assert (server.requests()[0].path, server.requests()[0].model) == (CHAT, "a")
+    said = str(HELLO["messages"][-1]["content"])
+    assert (server.requests()[0].text, server.requests(texts=True)[0].text) == ("", said)
     connection.close()
     until(lambda: engine.cancelled == [1])
     until(lambda: server.models.all[0].in_flight == 0)

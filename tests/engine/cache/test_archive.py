@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence as Seq
 from pathlib import Path
 
@@ -188,6 +189,42 @@ def test_it_is_opened_as_the_settings_say(tmp_path: Path, monkeypatch: pytest.Mo
         one.write(snapshot(tokens))
         one.close(None)
     assert check(found, tokens, PLAIN) == 4
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_clearing_and_forgetting_also_drop_what_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: bool
+) -> None:
+    ring = Ring()
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
+    one = open_archive(DiskCacheConfig(disk_cache_dir=str(tmp_path)))
+    key = dict(ring.held)
+    tokens = text(1, 16)
+    held, stand = threading.Event(), threading.Event()
+    put = one.store.put
+
+    def slow(name: bytes, blob: bytes) -> bool:
+        held.set()
+        assert stand.wait(20)
+        return put(name, blob)
+
+    monkeypatch.setattr(one.store, "put", slow)
+    one.write(snapshot(tokens))
+    one.write(snapshot(text(2, 16)))
+    assert held.wait(20)
+    emptying = threading.Thread(target=one.forget if forget else one.clear)
+    emptying.start()
+    emptying.join(0.1)
+    assert emptying.is_alive()
+    stand.set()
+    emptying.join(20)
+    assert (ring.held != key) == forget and len(ring.held) == 1
+    one.write(snapshot(text(3, 16)))
+    one.close(None)
+    again = open_archive(DiskCacheConfig(disk_cache_dir=str(tmp_path)))
+    assert [again.reaches(PLAIN, SIZE, text(seed, 16)) for seed in (1, 2, 3)] == [0, 0, 4]
+    assert disk.usage(tmp_path).files == 4
+    again.close()
 
 
 def test_it_stays_off_where_it_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,7 +282,7 @@ def test_forgetting_says_what_is_left(
     put(store(tmp_path, disk.secret_key()), b"name", b"blob")
     with monkeypatch.context() as held:
         held.setattr(disk, "_remove", lambda path: None)
-        with pytest.raises(EngineError, match="1 files"):
+        with pytest.raises(EngineError, match="1 of the files"):
             disk.forget_everything(tmp_path)
     assert not ring.held
 
