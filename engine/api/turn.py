@@ -400,29 +400,6 @@ async def _stream(
     return EventStream(written(), lambda e: failure(as_api_error(e)), close)
 
 
-async def _stream(
-    request: HttpRequest, opening: asyncio.Future[Turn], frames: Frames, failure: Failure
-) -> Response:
-    """The stream of a turn. One that waits long for its model begins before it, to be kept alive."""
-
-    async def written() -> AsyncIterator[bytes]:
-        async with contextlib.aclosing(frames(await opening)) as found:  # type: ignore[type-var]
-            async for data in found:
-                yield data
-
-    def close() -> None:
-        if not opening.cancel() and not opening.cancelled() and opening.exception() is None:
-            opening.result().close()
-
-    waited = await until_left(request, asyncio.wait({opening}, timeout=wire.KEEP_ALIVE_S))
-    if waited is None:
-        close()
-        return Response(status_code=499)
-    if opening.done():
-        opening.result()  # what is wrong with a request is told by its status
-    return EventStream(written(), lambda e: failure(as_api_error(e)), close)
-
-
 def _excerpt(ask: Ask) -> str:
     """The beginning of what the user wrote last, on one line."""
     text = ask.text or ""
