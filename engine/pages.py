@@ -92,8 +92,8 @@ class PagePool:
     def match(self, tokens: Seq[int]) -> list[Node]:
         """The nodes of the longest known prefix of `tokens`, wherever their keys and values are.
 
-        At least one token is left out: its logits are still to be computed. The last node may fill only part
-        of its page.
+        The last token must still be computed, for its logits: no full page has it. The last node may fill only
+        part of its page, and have the last token too.
         """
         nodes: list[Node] = []
         parent, size = ROOT, self.page_tokens
@@ -104,7 +104,7 @@ class PagePool:
             nodes.append(node)
             parent = node.id
         start = len(nodes) * size
-        rest = tuple(tokens[start : min(start + size, len(tokens)) - 1])
+        rest = tuple(tokens[start : start + size - 1])
         for n in range(len(rest), 0, -1):
             if (node := self._index.get((parent, rest[:n]))) is not None:
                 return [*nodes, node]

@@ -202,6 +202,8 @@ class PrefixCache:
         if not sequence.cached:
             return []
         nodes = self.pool.match(sequence.tokens)
+        if self.states is not None and _n_tokens(nodes) == len(sequence.tokens):
+            nodes.pop()  # the state behind the last token is of no use before it
         if not sequence.keeps_answer:
             written = (i for i, node in enumerate(nodes) if node.written)
             nodes = nodes[: next(written, len(nodes))]
@@ -264,7 +266,7 @@ class PrefixCache:
                 pool.release([nodes[-1].page])
         self._back += len(away) + sum(part is not None for part in own)
         sequence.n_known = len(shared)
-        sequence.n_computed = saved.n if saved else sum(len(node.tokens) for node in nodes)
+        sequence.n_computed = saved.n if saved else min(_n_tokens(nodes), len(sequence.tokens) - 1)
         self._drop_saved(sequence)
 
     def _checkpoint(self, sequence: Sequence, node: Node, end: int) -> None:
@@ -370,3 +372,7 @@ class PrefixCache:
         for copy in (node.state, node.copy):
             if copy is not None:
                 self.host.drop(copy)
+
+
+def _n_tokens(nodes: Seq[Node]) -> int:
+    return sum(len(node.tokens) for node in nodes)

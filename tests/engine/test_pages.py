@@ -96,7 +96,8 @@ def test_the_end_of_a_text_is_known_to_its_last_token() -> None:
     assert pool.register(pages, 1, list(range(6))) is not None
     pool.release(pages)
     assert [node.tokens for node in pool.match([*range(6), 9])] == [(0, 1, 2, 3), (4, 5)]
-    assert len(pool.match(list(range(6)))) == 1  # the last token is to be computed
+    assert len(pool.match(list(range(6)))) == 2  # of the end all but its last token is of use
+    assert len(pool.match(list(range(4)))) == 0  # of a full page nothing is
     assert len(pool.match([*range(5), 9, 9])) == 1
 
 
