@@ -126,6 +126,9 @@ class DraftPanel(QWidget):
             said.append(
                 self.tr("Drafts cost more than they brought here; they are tried again later.")
             )
+            if now.switch is not None:
+                measured = self.tr("Measured {n}× over {steps} steps.")
+                said.append(measured.format(n=f"{now.switch.speedup:.2f}", steps=now.switch.steps))
         elif speedup is not None:
             said.append(self.tr("Compared with no drafts, measured here."))
         _say(self._drafter, " ".join(said))

@@ -431,7 +431,7 @@ def show(report: Report) -> str:
         f"rope base {s['rope_base']:g}, norm epsilon {s['eps']:g}, context norm {s['norm_rms']:.3g}",
         f"mask {s['mask']} {s['mask_text']!r}, blocks of {s['block']}, windows {list(s['windows'])}",
         *(f"Note: {warning}" for warning in report.warnings),
-        *(f"  with {name:<32}{value:,.2f} times as likely" for name, value in report.tried.items()),
+        *(f"  with {name:<40}{value:,.2f} times as likely" for name, value in report.tried.items()),
         f"{report.cause or 'sound'}: {report.advice}",
     ]
     return "\n".join(lines)

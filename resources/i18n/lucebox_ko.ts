@@ -932,6 +932,10 @@
         <translation>여기서는 초안의 비용이 이득보다 컸습니다. 나중에 다시 시도합니다.</translation>
     </message>
     <message>
+        <source>Measured {n}× over {steps} steps.</source>
+        <translation>{steps}단계 동안 {n}배로 측정되었습니다.</translation>
+    </message>
+    <message>
         <source>Compared with no drafts, measured here.</source>
         <translation>초안이 없을 때와 비교, 여기서 측정.</translation>
     </message>

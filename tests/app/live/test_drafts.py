@@ -14,7 +14,7 @@ from app.inspector import Inspector
 from app.live.bars import LengthBars, PositionBars, TimeBar, running_mean
 from app.page import Services
 from app.theme import theme
-from engine.types import Metrics, SpeculationMetrics
+from engine.types import Metrics, SpeculationMetrics, Switch
 from tests.app.conftest import whole
 
 NOW = SpeculationMetrics(
@@ -90,7 +90,8 @@ def test_where_nothing_drafts_nothing_is_said(
 
 
 def test_a_pause_and_a_failure_say_why(pane: Inspector, controller: EngineController) -> None:
-    say(controller, replace(NOW, state="paused", speedup=0.8))
+    say(controller, replace(NOW, state="paused", switch=Switch("paused", 0.8, 64)))
+    assert "0.80× over 64 steps" in pane.text()
     assert "paused" in pane.text() and "cost more than they brought" in pane.text()
     say(controller, replace(NOW, state="failed", problem="The drafter dflash failed: no room"))
     assert "The drafter dflash failed: no room" in pane.text()
