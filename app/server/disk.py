@@ -38,6 +38,7 @@ class DiskCache(QObject):
         self._archive: DiskArchive | None = None
         self._applied = DiskCacheConfig()
         self._busy = False
+        self._epoch = 0
         self._closing = threading.Event()
         self.held: Usage | None = None
         self.problem = ""
@@ -76,8 +77,13 @@ class DiskCache(QObject):
         from engine.cache import disk
         from engine.cache.archive import folder_of
 
-        folder = folder_of(self.config)
-        self._run(lambda: disk.usage(folder), self._on_held)
+        folder, epoch = folder_of(self.config), self._epoch
+
+        def take(held: Usage) -> None:
+            if epoch == self._epoch:  # else it was measured before something was deleted
+                self._on_held(held)
+
+        self._run(lambda: disk.usage(folder), take)
 
     def empty(self, forget: bool) -> None:
         """Drop all that is cached, in memory and on disk; with `forget` the files' key too. Chats stay."""
@@ -85,6 +91,7 @@ class DiskCache(QObject):
 
         engine, config = self._services.controller.engine, self.config
         self.problem = ""
+        self._epoch += 1
         self._run(lambda: empty([engine] if engine else (), config, forget), self._on_held)
 
     # Work on other threads
