@@ -92,8 +92,8 @@ class PagePool:
     def match(self, tokens: Seq[int]) -> list[Node]:
         """The nodes of the longest known prefix of `tokens`, wherever their keys and values are.
 
-        The last token must still be computed, for its logits: no full page has it. The last node may fill only
-        part of its page, and have the last token too.
+        The last token must still be computed, for its logits: no full page has it. The last node may fill
+        only part of its page, and have the last token too.
         """
         nodes: list[Node] = []
         parent, size = ROOT, self.page_tokens

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.cache.memory import DeviceMemory
 from engine.ops.base import Ops
 from engine.ops.numpy_ops import NumpyOps
 from tests.engine import oracle
@@ -93,6 +94,21 @@ def test_a_copied_page_is_the_same_page(loaded: tuple[str, Ops]) -> None:
     if ops.shape.delta is not None:  # type: ignore[attr-defined]
         ops.copy_state(2, 7)
     want = ops.run(step((ids[:1], 64, [2, 3]))).copy()
+    np.testing.assert_array_equal(ops.run(step((ids[:1], 64, [7, 8]))), want)
+
+
+def test_a_page_and_a_state_go_to_the_host_and_come_back(loaded: tuple[str, Ops]) -> None:
+    architecture, ops = loaded
+    ids = expected(architecture)["ids_64"].tolist()
+    ops.run(step((ids, 0, [2])))
+    kept = DeviceMemory(ops)
+    page, state = kept.read_page(2), kept.read_state(2) if kept.state_bytes else None
+    want = ops.run(step((ids[:1], 64, [2, 3]))).copy()
+    ops.run(step((ids[::-1], 0, [2])))
+    assert page is not None and page.any()
+    kept.write_page(7, page)
+    if state is not None:
+        kept.write_state(7, state)
     np.testing.assert_array_equal(ops.run(step((ids[:1], 64, [7, 8]))), want)
 
 

@@ -72,6 +72,9 @@ def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
     for text in answer.text.splitlines():
         assert text.startswith("# ") or line.fullmatch(text), text
     assert 'lucebox_context_tokens_max{model="tiny"} 512' in answer.text
+    owners = ("running", "shared", "kept", "free", "ram")
+    assert all(f'lucebox_cache_pages{{model="tiny",owner="{o}"}} ' in answer.text for o in owners)
+    assert 'lucebox_cache_hits_total{model="tiny"} ' in answer.text
 
 
 def test_props_follow_luceboxs_schema(client: httpx.Client) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import re
 import sys
 import threading
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from engine.errors import DeviceFault, KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops import cuda_device
-from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.base import DeltaShape, Limits, Rope, Shape, StepInput
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_trust import Distrust
 from engine.quants import TYPES
@@ -237,6 +238,25 @@ def test_launches_match_the_kernels(notes: Notes, formats: tuple[str, str, str])
     assert (back == page).all() and page.size == ops.memory()["kv"] // 8
     ops.close()
     assert not notes.memory
+
+
+def test_states_go_to_the_host_and_come_back(notes: Notes) -> None:
+    ops = CudaOps()
+    delta = DeltaShape(n_layers=2, n_k_heads=2, n_v_heads=4, head_dim=128, conv_kernel=4)
+    ops.allocate(Shape(3, 512, 99, 8, 2, 64, delta), replace(LIMITS, slots=3))
+    assert ops.state_bytes() == 2 * 4 * (4 * 128 * 128 + 3 * delta.qkv)
+    state, back = (np.zeros(ops.state_bytes(), np.uint8) for _ in range(2))
+    state[:] = np.random.default_rng(0).integers(0, 256, state.size)
+    for slot in range(3):
+        ops.write_state(slot, back)
+    ops.write_state(1, state)
+    ops.copy_state(1, 2)
+    ops.write_state(1, back)
+    ops.read_state(2, back)
+    assert (back == state).all()
+    ops.read_state(0, back)
+    assert not back.any()
+    ops.close()
 
 
 def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
