@@ -13,7 +13,9 @@ from engine import paths
 if TYPE_CHECKING:
     from app.handover import Receiver
 
-START_MS = 20_000  # how long a launch that has just become the first may take to listen, on a slow PC
+START_MS = (
+    20_000  # how long a launch that has just become the first may take to listen, on a slow PC
+)
 
 
 class Instance(QObject):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QMimeData, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QMimeData, QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
@@ -13,7 +13,7 @@ from app.theme import theme
 from app.widgets import IconButton, button, label
 
 MAX_LINES = 8
-Mode = Literal["send", "stop", "no model"]
+Mode = Literal["send", "stop", "loading", "no model"]
 
 
 class Editor(QPlainTextEdit):
@@ -103,6 +103,7 @@ class Composer(QFrame):
         self.editing = ""
         self._kept = ""
         self._mode: Mode = "no model"
+        self._early = False  # sent before the model was ready
         self.editor = Editor()
         self.editor.setAccessibleName(self.tr("Message"))
         self.attach = IconButton("attach", self.tr("Attach a text file"))
@@ -158,6 +159,7 @@ class Composer(QFrame):
 
     def set_mode(self, mode: Mode, hint: str = "", help_text: str = "") -> None:
         """What the button does now; `hint` stands in the empty box, `help_text` on the one button."""
+        early, self._early = self._early, self._early and mode == "loading"
         self._mode = mode
         if hint != self.editor.placeholderText():
             self.editor.setPlaceholderText(hint)
@@ -165,10 +167,12 @@ class Composer(QFrame):
             self.editor.viewport().update()
         self._help.setText(help_text)
         self._help.setVisible(mode == "no model" and bool(help_text))
-        self._send.setVisible(mode == "send")
+        self._send.setVisible(mode in ("send", "loading"))
         self._stop.setVisible(mode == "stop")
         self._key.setVisible(mode == "stop")
         self._on_state()
+        if early and mode == "send":
+            QTimer.singleShot(0, self, self._submit)
 
     @property
     def mode(self) -> Mode:
@@ -217,6 +221,9 @@ class Composer(QFrame):
         text = self.text.strip()
         if text and self._mode == "send":
             self.sent.emit(text)
+        elif text and self._mode == "loading":
+            self._early = True
+            self._on_state()
         elif text and self._mode == "no model" and self._help.isVisible():
             self._help.setFocus(Qt.FocusReason.OtherFocusReason)
 
@@ -229,13 +236,18 @@ class Composer(QFrame):
 
     @Slot()
     def _on_text(self) -> None:
+        self._early = False
         self._on_state()
         if not self.editing:
             self.changed.emit(self.text)
 
     def _on_state(self) -> None:
-        self._send.setEnabled(bool(self.text.strip()))
-        self._send.setToolTip("" if self._send.isEnabled() else self.tr("Type a message first"))
+        self._send.setEnabled(bool(self.text.strip()) and not self._early)
+        self._send.setText(self.tr("Waiting for the model") if self._early else self.tr("Send"))
+        hint = "" if self._send.isEnabled() else self.tr("Type a message first")
+        if self._early:
+            hint = self.tr("It is sent when the model is ready, unless you type on.")
+        self._send.setToolTip(hint)
 
     def kept_text(self) -> str:
         """What is typed apart from an edit: the draft of the chat."""

@@ -333,7 +333,7 @@ class ChatPage(Page):
             composer.set_mode("send", self.tr("Message {name}").format(name=model.name))
         elif controller.loading is not None:
             hint = self.tr("{name} is loading. You can type meanwhile.")
-            composer.set_mode("no model", hint.format(name=controller.loading.stem))
+            composer.set_mode("loading", hint.format(name=controller.loading.stem))
         else:
             hint = self.tr("No model is loaded. Choose one, then send.")
             composer.set_mode("no model", hint, self.tr("Choose a model"))

@@ -612,8 +612,16 @@
         <translation>취소</translation>
     </message>
     <message>
+        <source>Waiting for the model</source>
+        <translation>모델을 기다리는 중</translation>
+    </message>
+    <message>
         <source>Type a message first</source>
         <translation>먼저 메시지를 입력하세요</translation>
+    </message>
+    <message>
+        <source>It is sent when the model is ready, unless you type on.</source>
+        <translation>모델이 준비되면 보냅니다. 계속 입력하면 보내지 않습니다.</translation>
     </message>
 </context>
 <context>
