@@ -101,6 +101,7 @@ class MainWindow(QMainWindow):
         self.commands = Commands(self)
         self.retranslate()
         self._restore()
+        self.setFocus()  # Else the first switch has it, and what is typed before there is a page turns it.
 
     # Pages
 

@@ -407,6 +407,19 @@ def test_closing_tells_the_pages_and_the_listeners(qtbot: QtBot, window: MainWin
     assert order == ["closing"] and page.closed == 1
 
 
+def test_keys_before_the_first_page_change_nothing(qtbot: QtBot, services: object) -> None:
+    from app.page import Services
+    from tests.app.conftest import STUBS
+
+    window = MainWindow(cast(Services, services), STUBS)
+    qtbot.addWidget(window)
+    with qtbot.waitActive(window):
+        window.show()
+        window.activateWindow()
+    qtbot.keyClick(window.windowHandle(), Qt.Key.Key_Space)
+    assert not window.rail.expert
+
+
 def test_the_first_picture_is_announced(qtbot: QtBot, services: object) -> None:
     from app.page import Services
     from tests.app.conftest import STUBS
