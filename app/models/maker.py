@@ -37,7 +37,7 @@ class Maker(QObject):
 
     Signals:
         changed: what is chosen, how far it is, or what came of it.
-        made: all that was wanted is written; carries the files by scheme.
+        made_all: all that was wanted is written; carries the files by scheme.
     """
 
     changed = Signal()
@@ -77,7 +77,12 @@ class Maker(QObject):
     @property
     def ready(self) -> bool:
         """Whether it can be begun."""
-        return bool(self.source and self.wanted and not self.running and not self.misfit)
+        return bool(self.source and self.todo and not self.running and not self.misfit)
+
+    @property
+    def todo(self) -> list[str]:
+        """What is wanted and not written yet."""
+        return [scheme for scheme in SCHEMES if scheme in self.wanted - self.made.keys()]
 
     # What is chosen
 
@@ -148,8 +153,8 @@ class Maker(QObject):
         if not self.ready or self.source is None:
             return
         source, target, folder = self.source.path, self.target, self._library.models_dir()
-        wanted = [scheme for scheme in SCHEMES if scheme in self.wanted]
-        self.problem, self.made, self.at = "", {}, ("", 0, 1)
+        wanted = self.todo
+        self.problem, self.at = "", ("", 0, 1)
         self._told.clear()
         self._arrived.clear()
 

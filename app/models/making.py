@@ -209,7 +209,17 @@ class MakeDraftPage(Page):
             self._show_progress(*maker.at)
         self._line.setVisible(maker.running)
         best = self._best()
-        self._start.setVisible(not maker.running and best is None)
+        self._start.setVisible(not maker.running and (best is None or bool(maker.todo)))
+        kind = "main" if best is None else "plain"
+        if self._start.property("kind") != kind:
+            self._start.setProperty("kind", kind)
+            theme().tint(
+                self._start,
+                "draft",
+                "accent.on" if best is None else "text.primary",
+                theme().size("iconSmall"),
+            )
+            restyle(self._start)
         self._start.setEnabled(maker.ready)
         self._stop.setVisible(maker.running)
         for widget in (self._use, self._examine):

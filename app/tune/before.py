@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
@@ -53,10 +54,15 @@ class Before(QWidget):
         self.revert = button(self.tr("Undo changes"), staging.revert, kind="quiet")
         self._soon = QTimer(self, interval=_SOON_MS, singleShot=True)
         self._soon.timeout.connect(self._look)
-        self._build()
+
+    def build(self) -> Iterator[None]:
+        """Put the parts in their places, in steps of a few milliseconds."""
+        yield from self._build()
+        services, staging = self._services, self._staging
         staging.changed.connect(self.show_all)
         services.controller.state_changed.connect(self.show_all)
         services.library.changed.connect(self._on_item)
+        self.show_all()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -66,7 +72,7 @@ class Before(QWidget):
         super().hideEvent(event)
         self.seen.emit()
 
-    def _build(self) -> None:
+    def _build(self) -> Iterator[None]:
         body = QWidget()
         body.setProperty("scroll", True)
         column = QVBoxLayout(body)
@@ -82,6 +88,7 @@ class Before(QWidget):
         _inside(first).addLayout(speed)
         _inside(first).addWidget(self._plain)
         column.addWidget(first)
+        yield
         self._changes.setSpacing(theme().space(1))
         changes = _part(self.tr("Changes"))
         _inside(changes).addLayout(self._changes)
@@ -92,6 +99,7 @@ class Before(QWidget):
         _inside(memory).addLayout(head)
         for widget in (self._bar, self._keys, self._memory):
             _inside(memory).addWidget(widget)
+        yield
         happens = _part(self.tr("What happens"))
         _inside(happens).addWidget(self._happens)
         for part in (changes, memory, happens):
@@ -103,6 +111,7 @@ class Before(QWidget):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(body)
+        yield
         foot = QFrame()
         foot.setProperty("kind", "foot")
         buttons = QVBoxLayout(foot)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QRadioButton, QWidget
 
@@ -42,6 +43,9 @@ class Drafters(QWidget):
         self._found: tuple[Candidate, ...] = ()
         self._asked = 0
         self._figures: dict[str, tuple[QLabel, QLabel]] = {}
+        self._waiting: deque[tuple[str, str, str, str]] = deque()
+        self._rows = QTimer(self, interval=0)
+        self._rows.timeout.connect(self._add_row)
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(theme().space(4))
@@ -107,7 +111,7 @@ class Drafters(QWidget):
             self.look()
 
     def _show(self, found: tuple[Candidate, ...]) -> None:
-        if found == self._found and self._values:
+        if found == self._found and (self._values or self._waiting):
             return
         self._found = found
         for button in self._group.buttons():
@@ -120,13 +124,22 @@ class Drafters(QWidget):
                         widget.hide()
                         widget.deleteLater()
         self._values, self._figures = [], {}
-        self._row("", self._usual(found), "", "")
+        rows = [("", self._usual(found), "", "")]
         for one in found:
             note = gigabytes(one.size) if one.size else self.tr("no file")
             if one.shipped:
                 note = self.tr("comes with Lucebox, {size}").format(size=note)
-            self._row(one.value, drafter_title(one.value), note, told(one.problem))
-        self._row(OFF, drafter_title(OFF), "", "")
+            rows.append((one.value, drafter_title(one.value), note, told(one.problem)))
+        self._waiting = deque([*rows, (OFF, drafter_title(OFF), "", "")])
+        self._rows.start()
+
+    @Slot()
+    def _add_row(self) -> None:
+        """One row in each turn of the event loop: all at once would hold up a frame."""
+        self._row(*self._waiting.popleft())
+        if self._waiting:
+            return
+        self._rows.stop()
         self.show_choice()
         self.show_figures(self._measured())
         self._grid.activate()

@@ -50,16 +50,13 @@ class TunePage(Page):
         self._whole = False
         self._fields: dict[str, Field] = {}
         self._costs: dict[str, QLabel] = {}
-        self.before = Before(services, self.staging)
         header = QFrame()
         header.setProperty("kind", "header")
-        row = QHBoxLayout(header)
-        row.setContentsMargins(24, 0, 16, 0)
-        row.setSpacing(theme().space(3))
-        row.addWidget(label(self.title, "lead"))
-        row.addStretch(1)
-        self.presets = Presets(services, self.staging)
-        row.addWidget(self.presets)
+        self._head = QHBoxLayout(header)
+        self._head.setContentsMargins(24, 0, 16, 0)
+        self._head.setSpacing(theme().space(3))
+        self._head.addWidget(label(self.title, "lead"))
+        self._head.addStretch(1)
         self._body = QWidget()
         self._column = QVBoxLayout(self._body)
         self._column.setContentsMargins(24, 16, 24, 24)
@@ -69,13 +66,23 @@ class TunePage(Page):
         scroll = self._scroll_below(header, self._middle)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def build(self) -> Iterator[None]:
+        yield
+        self.presets = Presets(self.services, self.staging)
+        self._head.addWidget(self.presets)
+        yield
+        self.before = Before(self.services, self.staging)
+        yield
+        yield from self.before.build()
+        yield
         self._foot = self._make_foot()
         layout = self.layout()
         assert layout is not None
         layout.addWidget(self._foot)
-
-    def build(self) -> Iterator[None]:
+        yield
         self._column.addWidget(LoadPanel(self.services, opener_of(self.services), inset=0))
+        yield
         self._middle.addWidget(self._empty())
         yield
         self._column.addLayout(self._make_head())
@@ -121,8 +128,10 @@ class TunePage(Page):
         self._show()
         self._on_metrics(controller.metrics)
         yield
-        self.before.show_all()
         self.drafters.look()
+        yield
+        # Else it is done when the page is first shown, together with all else.
+        self._column.activate()
 
     def inspector(self) -> QWidget:
         return self.before

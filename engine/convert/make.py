@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -37,6 +38,10 @@ def make_draft(
     """
     if unknown := [scheme for scheme in schemes if scheme not in SCHEMES]:
         raise BadRequest(f"Found the scheme {unknown[0]}; expected one of {', '.join(SCHEMES)}.")
+    outs = {s: folder / f"{draft_stem(source)}.{s.upper()}.gguf" for s in schemes}
+    for scheme, out in outs.items():
+        if out.resolve() == source.resolve():
+            raise BadRequest(f"{out.name} is the source itself; leave {scheme.upper()} out.")
     say = on_progress or (lambda scheme, done, total: None)
     draft = open_draft(source)
     made: dict[str, Path] = {}
@@ -48,8 +53,7 @@ def make_draft(
             source, exact, _exact_type(draft), _dialect(draft), target,
             lambda done, total: say("", done, total), cancel,
         )  # fmt: skip
-        for scheme in schemes:
-            out = folder / f"{draft_stem(source)}.{scheme.upper()}.gguf"
+        for scheme, out in outs.items():
 
             def progress(done: int, total: int, scheme: str = scheme) -> None:
                 say(scheme, done, total)
@@ -62,10 +66,13 @@ def make_draft(
 
 
 def draft_stem(source: Path) -> str:
-    """The name of a draft's files: the folder's, where the file itself is only called model."""
+    """The name of a draft's files without the scheme: the folder's, where a file is only called model."""
     if source.is_dir():
         return source.name
-    return source.parent.name if source.stem.lower().startswith("model") else source.stem
+    if source.stem.lower().startswith("model"):
+        return source.parent.name
+    known = "|".join(map(re.escape, SCHEMES))
+    return re.sub(rf"[.-]({known})$", "", source.stem, flags=re.IGNORECASE)
 
 
 def is_published_draft(path: Path) -> bool:

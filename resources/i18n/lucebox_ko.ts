@@ -2554,6 +2554,10 @@
         <translation>{0}{1}배의 확률</translation>
     </message>
     <message>
+        <source>{0} is the source itself; leave {1} out.</source>
+        <translation>{0}은(는) 원본 파일입니다. {1} 선택을 해제하세요.</translation>
+    </message>
+    <message>
         <source>{0} of the files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
         <translation>{1}의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제하세요.</translation>
     </message>

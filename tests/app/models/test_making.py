@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
+from app.drop import DropTarget
 from app.models.library import Library
 from app.models.maker import Maker
 from app.models.making import MakeDraftPage
@@ -17,6 +19,7 @@ from app.page import Services
 from engine.draft.check import Report
 from engine.errors import LoadCancelled
 from tests.app.conftest import whole
+from tests.app.models.conftest import Seen
 from tests.engine.draft.drafts import FIXTURES, target_path
 
 FAMILY = "dflash_qwen3"
@@ -62,7 +65,9 @@ def test_a_dropped_draft_is_made_and_used(
         "Swift-DFlash.Q8_0.gguf",
     }
     assert page._states["q8_0"].text() == "Written, read back, checked"
-    assert page._states["q4_0"].text() == ""
+    assert page._states["q4_0"].text() == "" and not page._start.isVisibleTo(page)
+    page._ticks["q4_0"].click()
+    assert page._start.isVisibleTo(page) and page.maker.todo == ["q4_0"]
     qtbot.waitUntil(lambda: services.library.item(page.maker.made["q8_0"]) is not None)
     with qtbot.waitSignal(services.controller.model_changed):
         page._use.click()
@@ -118,3 +123,12 @@ def test_the_doctor_tells_what_it_found(
 
 def test_leaving_the_page_does_not_end_it(services: Services) -> None:
     assert Maker.of(services) is Maker.of(services)
+
+
+def test_a_dropped_folder_opens_the_page(
+    qtbot: QtBot, services: Services, target: Path, source: Path, seen: Seen
+) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    DropTarget(window, window, services).open_paths([source])
+    qtbot.waitUntil(lambda: ("make_draft", {"source": source}) in seen.pages)

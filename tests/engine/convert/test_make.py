@@ -59,7 +59,15 @@ def test_published_drafts_are_known_when_they_are_dropped(tmp_path: Path) -> Non
 
 def test_names_come_from_the_folder_where_the_file_says_nothing() -> None:
     assert draft_stem(Path("a/Swift-DFlash/model.safetensors")) == "Swift-DFlash"
-    assert draft_stem(Path("a/Swift.gguf")) == "Swift"
+    assert draft_stem(Path("a/Swift.gguf")) == draft_stem(Path("a/Swift.q8_0.gguf")) == "Swift"
+
+
+def test_the_source_is_never_written_over(tmp_path: Path) -> None:
+    made = make_draft(SOURCE, tmp_path, ("q8_0",))["q8_0"]
+    before = made.read_bytes()
+    with pytest.raises(BadRequest, match="source itself"):
+        make_draft(made, tmp_path, ("q8_0",))
+    assert made.read_bytes() == before
 
 
 def test_candidates_say_why_a_draft_does_not_fit(tmp_path: Path) -> None:
