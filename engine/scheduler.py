@@ -150,8 +150,9 @@ class Scheduler:
         if need > 0 and (pages := self.pool.alloc(need)):
             sequence.pages.extend(pages)
         room = len(sequence.pages) * size - n
-        most = min(most, room, self.max_ctx - n, sequence.n_most - n)
-        if most < 1 or room < guesser.places:
+        # Branches need places of their own, so they may be more than the tokens that are still wanted.
+        most = min(most, room, self.max_ctx - n)
+        if most < 1 or n >= sequence.n_most or room < guesser.places:
             return None
         draft = guesser.propose(sequence, most)
         return draft if draft is not None and draft.tokens else None

@@ -95,12 +95,14 @@ class Policy:
         spent = sum(j.seconds for j in self.judged)
         return sum(j.plain_s * j.tokens for j in self.judged) / spent if spent else None
 
-    def size(self, most: int) -> Size | None:
-        """What to guess for a sequence that has room for `most` tokens; None for nothing."""
-        if most < 1:
+    def size(self, most: int, deepest: int | None = None) -> Size | None:
+        """What to guess for a sequence that has room for `most` tokens, at most `deepest` of them in a row;
+        None for nothing."""
+        depth = min(self._depth, most, most if deepest is None else deepest)
+        if depth < 1:
             return None
         if self._spec is not Spec.AUTO:
-            return self._asked(most)
+            return self._asked(most, depth)
         if self._wait:
             self._wait -= 1
             if self._wait == 0:
@@ -109,7 +111,7 @@ class Policy:
             return None
         if self._since_plain >= _PLAIN_EVERY:
             return None
-        best = self._best(most)
+        best = self._best(most, depth)
         if self._worth(best) <= 1 / self.costs.of(1):
             self._let_go += 1
             if self._let_go < _LOOK_AGAIN:
@@ -156,19 +158,17 @@ class Policy:
         self._pause = _FIRST_PAUSE
         return Switch("on", speedup, len(self.judged)) if probing else None
 
-    def _asked(self, most: int) -> Size | None:
+    def _asked(self, most: int, depth: int) -> Size:
         """As the user has it."""
-        depth = min(self._depth, most)
         if self._spec is Spec.CHAIN or not self._branches:
             n = min(depth, self._budget or depth)
             return Size(n, n)
         if self._budget is None:
-            return self._best(most)
+            return self._best(most, depth)
         nodes = min(self._budget, most)
         return Size(min(depth, nodes), nodes)
 
-    def _best(self, most: int) -> Size:
-        depth = min(self._depth, most)
+    def _best(self, most: int, depth: int) -> Size:
         longest = min(depth, self._budget or depth)
         sizes = [Size(n, n) for n in range(1, longest + 1)]
         if self._branches:

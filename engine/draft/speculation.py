@@ -37,7 +37,8 @@ class Speculation:
 
     def propose(self, sequence: Sequence, most: int) -> Draft | None:
         """A draft of at most `most` tokens, if that is worth its while."""
-        if self.problem or (size := self._policy.size(most)) is None:
+        wanted = sequence.n_most - len(sequence.tokens)
+        if self.problem or (size := self._policy.size(most, wanted)) is None:
             return None
         began = time.perf_counter()
         try:

@@ -148,6 +148,9 @@ def test_who_asks_for_chains_or_trees_gets_them_always() -> None:
     alone = policy(DEAR, Spec.TREE, 9)
     assert set(live(alone, 0, DEAR, 10)) == {Size(9, 9)}
     assert chain.size(2) == Size(2, 2) and tree.size(0) is None
+    # Few tokens that are still wanted end no branches.
+    assert tree.size(31, 4) == Size(4, 22) and chain.size(31, 4) == Size(4, 4)
+    assert tree.size(9, 4) == Size(4, 9) and tree.size(31, 0) is None
 
 
 def test_trees_are_tried_and_kept_where_they_bring_more() -> None:
