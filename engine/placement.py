@@ -29,7 +29,6 @@ _UNKNOWN_CTX = 4_096  # for a file that does not say what it was trained for
 _GIB, _MIB = 1 << 30, 1 << 20
 _MOST_RESERVE = _GIB
 _CONTEXTS = 3  # that the prefix cache in RAM has room for, if the user leaves it to us
-_NO_LIMIT = 1 << 62
 
 
 @runtime_checkable
@@ -279,9 +278,9 @@ class _Sizing:
 
     def cache(self, devices: Sequence[Device]) -> int:
         """Bytes of RAM for prefixes: as the user says, else three contexts, or a quarter of what is free."""
-        if (mib := self.config.prefix_cache_mib) is not None:
-            return mib << 20 if mib else _NO_LIMIT
         processor = next((d for d in devices if d.kind == "cpu"), devices[0])
+        if (mib := self.config.prefix_cache_mib) is not None:
+            return mib << 20 if mib else processor.memory_total
         free = processor.memory_free - (self.need if self.device.kind == "cpu" else 0)
         whole = -(-self.max_ctx // PAGE_TOKENS) * self.page + self.footprint.state
         return max(0, min(_CONTEXTS * whole, free // 4))

@@ -230,6 +230,20 @@ def test_the_pool_takes_no_more_than_there_is(plan: PlanOf) -> None:
         )
 
 
+def test_ram_for_prefixes_is_the_users_choice_or_a_part_of_what_is_free(plan: PlanOf) -> None:
+    model, pc = eight_billion(), cpu(total=64, free=48)
+
+    def kept(device: Device = pc, **config: int) -> int:
+        return plan(model, EngineConfig(device="cpu", max_ctx=4096, **config), device).cache_bytes
+
+    context = 4096 * 32 * 8 * 256 * 2  # 512 MiB
+    assert kept() == 3 * context
+    assert 0 < kept(cpu(total=64, free=9)) < GIB  # a quarter of what the model leaves
+    assert kept(cpu(total=64, free=5)) == 0
+    assert kept(prefix_cache_mib=100) == 100 << 20
+    assert kept(prefix_cache_mib=0) == 64 * GIB  # as in Lucebox, no limit but the PC's
+
+
 def test_a_card_must_have_the_memory_free(plan: PlanOf) -> None:
     config = EngineConfig(device="cuda:0")
     card = Device("cuda:0", "cuda", "RTX", 24 * GIB, 20 * GIB)
