@@ -279,7 +279,8 @@ class Engine:
                 return
             for span in step.spans:
                 self._answers[span.sequence.request_id].started()
-            samplers = {s.sequence.request_id: self._sampler(s.sequence) for s in step.spans}
+            ids = [span.sequence.request_id for span in step.spans]
+            samplers = {n: self._answers[n].sampler for n in ids}
             result = model.compute(step, samplers)
         except Exception as error:
             log.exception("A step failed")
@@ -407,9 +408,6 @@ class Engine:
         answer.nothing_wanted()
         self._retire(answer)
 
-    def _sampler(self, sequence: Sequence) -> Sampler:
-        return self._answers[sequence.request_id].sampler
-
     def _cancel(self, request_id: int) -> None:
         if (answer := self._answers.get(request_id)) is not None:
             answer.cancel()
@@ -431,8 +429,12 @@ class Engine:
         scheduler, sequence = self._model.scheduler, answer.sequence
         scheduler.remove(sequence, sound)
         if self.archive is not None and sound and sequence.cached:
-            exchange.offer(self.archive, scheduler.cache, sequence.tokens)
+            exchange.offer(self.archive, scheduler.cache, sequence.tokens, self._while(self._model))
         self._count(scheduler)
+
+    def _while(self, model: LoadedModel) -> Callable[[Callable[[], None]], None]:
+        """Posts what is to be done only if this is still the loaded model."""
+        return lambda work: self._post(lambda: work() if model is self._model else None)
 
     def _count(self, scheduler: Scheduler) -> None:
         """Tell the meter what the scheduler holds."""

@@ -9,7 +9,7 @@ import os
 import queue
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Seq
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +96,9 @@ class DiskArchive:
 
     def __init__(self, store: DiskStore) -> None:
         self.store = store
-        self._queue: queue.SimpleQueue[tuple[int, Snapshot] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[int, Snapshot, Callable[[], None]] | None] = (
+            queue.SimpleQueue()
+        )
         self._queued = 0
         self._lock = threading.Lock()
         self._closed = False
@@ -135,13 +137,13 @@ class DiskArchive:
             n = self._reach(fingerprint, names[: first + len(pages)])
         return None
 
-    def write(self, snapshot: Snapshot) -> None:
-        """As `Archive`; with `first` pages left out where `reaches` says that they are here."""
+    def write(self, snapshot: Snapshot, then: Callable[[], None] = lambda: None) -> None:
+        """As `Archive`."""
         with self._lock:
             if self._closed or self._queued + snapshot.n_bytes > MOST_QUEUED:
                 return
             self._queued += snapshot.n_bytes
-            self._queue.put((self._epoch, snapshot))
+            self._queue.put((self._epoch, snapshot, then))
 
     def clear(self) -> None:
         """Delete all files, and drop what waits to be written."""
@@ -174,15 +176,17 @@ class DiskArchive:
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
-            epoch, snapshot = job
+            epoch, snapshot, then = job
             try:
-                self._put(snapshot, epoch)
+                if self._put(snapshot, epoch):
+                    then()
             except Exception:
                 log.exception("A snapshot could not be written")
             with self._lock:
                 self._queued -= snapshot.n_bytes
 
-    def _put(self, snapshot: Snapshot, epoch: int) -> None:
+    def _put(self, snapshot: Snapshot, epoch: int) -> bool:
+        """Whether all of it is there now."""
         fingerprint, size = snapshot.fingerprint, snapshot.page_tokens
         names = page_names(fingerprint, size, snapshot.tokens)
         ends = range(snapshot.first + 1, len(names) + 1)
@@ -193,10 +197,11 @@ class DiskArchive:
             head = _head(fingerprint, size, snapshot.tokens, n)
             with self._writing:
                 if epoch != self._epoch:
-                    return
+                    return False
                 if name not in self.store and not self.store.put(name, head + blob.tobytes()):
-                    return
+                    return False
         self._use(fingerprint, names)
+        return True
 
     def _use(self, fingerprint: bytes, names: Seq[bytes]) -> None:
         """A conversation counts as used from its end to its beginning; its last state as the beginning."""

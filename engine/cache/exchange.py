@@ -10,17 +10,29 @@ from engine.cache.prefix import PrefixCache
 from engine.cache.snapshot import Archive, Blob, Snapshot
 from engine.pages import Node
 
+PART = 64 << 20
+"""Bytes that an archive is given at once at most: answers that are being written wait meanwhile."""
+
 
 def take_out(
-    cache: PrefixCache, tokens: Seq[int], full_pages: bool = False, first: int = 0
+    cache: PrefixCache,
+    tokens: Seq[int],
+    full_pages: bool = False,
+    first: int = 0,
+    most: int | None = None,
 ) -> Snapshot | None:
     """A copy of the longest known prefix of `tokens`, its `first` pages left out.
 
-    It ends with a full page if asked for. None where nothing more is known, or RAM is short.
+    It ends with a full page if asked for, and without a state where there are more pages than `most` bytes.
+    None where nothing more is known, or RAM is short.
     """
     nodes = cache.known(tokens, full_pages)
     if len(nodes) <= first:
         return None
+    whole = True
+    if most is not None:
+        n = first + max(1, most // cache.memory.page_bytes)
+        nodes, whole = nodes[:n], len(nodes) <= n
     pages: list[Blob] = []
     for node in nodes[first:]:
         blob = node.copy.blob if node.copy else cache.memory.read_page(node.page)
@@ -28,7 +40,7 @@ def take_out(
             return None
         pages.append(blob)
     state = None
-    if cache.states is not None:
+    if cache.states is not None and whole:
         last = nodes[-1]
         state = last.state.blob if last.state else cache.memory.read_state(last.slot)
         if state is None:
@@ -81,12 +93,23 @@ def take_in(cache: PrefixCache, snapshot: Snapshot) -> int:
     return sum(len(node.tokens) for node in cache.known(snapshot.tokens))
 
 
-def offer(archive: Archive, cache: PrefixCache, tokens: Seq[int]) -> None:
-    """Give an archive the full pages of `tokens` that it lacks."""
-    size = cache.pool.page_tokens
-    first = archive.reaches(cache.fingerprint, size, tokens)
-    if (snapshot := take_out(cache, tokens, full_pages=True, first=first)) is not None:
-        archive.write(snapshot)
+def offer(
+    archive: Archive,
+    cache: PrefixCache,
+    tokens: Seq[int],
+    later: Callable[[Callable[[], None]], None],
+    first: int | None = None,
+) -> None:
+    """Give an archive the full pages of `tokens` that it lacks, from page `first` on.
+
+    A part now; the next one, when that is written, as work for `later`, which may be called on any thread.
+    """
+    if first is None:
+        first = archive.reaches(cache.fingerprint, cache.pool.page_tokens, tokens)
+    snapshot = take_out(cache, tokens, full_pages=True, first=first, most=PART)
+    if snapshot is not None:
+        end = first + len(snapshot.pages)
+        archive.write(snapshot, lambda: later(lambda: offer(archive, cache, tokens, later, end)))
 
 
 def lacking(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Protocol
@@ -70,6 +71,10 @@ class Archive(Protocol):
         not longer than these."""
         ...
 
-    def write(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot of full pages with `first` 0; returns at once and writes what it lacks later."""
+    def write(self, snapshot: Snapshot, then: Callable[[], None] = lambda: None) -> None:
+        """Keep a snapshot of full pages, of which the first may be left out where they are here already.
+
+        Returns at once, writes later what it lacks, and then calls `then` on a thread of its own, unless it
+        dropped the snapshot.
+        """
         ...

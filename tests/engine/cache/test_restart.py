@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cache import disk
+from engine.cache import disk, exchange
 from engine.cache.archive import DiskArchive
 from engine.cache.disk import DiskStore
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
@@ -75,6 +76,20 @@ def test_a_new_process_reads_only_the_rest(tmp_path: Path, model: str) -> None:
             tokens, reused = answer(engine, ids)
         assert tokens == cold[n]
         assert reused == (192, 192, 0 if model == "qwen35" else 128)[n]
+
+
+@pytest.mark.parametrize("model", ["llama", "qwen35"])
+def test_what_is_large_goes_to_disk_in_parts_between_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setattr(exchange, "PART", 1)
+    ids = text(1, 200)
+    with process(tmp_path, model) as engine:
+        said, _ = answer(engine, ids)
+        while disk.usage(tmp_path).files < (4 if model == "qwen35" else 3):
+            time.sleep(0.01)
+    with process(tmp_path, model) as engine:
+        assert answer(engine, ids) == (said, 192)
 
 
 def test_several_conversations_share_their_beginning_on_disk(tmp_path: Path) -> None:
