@@ -62,12 +62,12 @@ def pass_costs(
     """
     found = []
     start = max(1, context)  # there are no guesses before the first token
-    with _pages(model, start + max(rows)) as table:
-        _fill(model, table, start)
+    with _place(model, start + max(rows)) as place:
+        _fill(model, place, start)
         for m in rows:
             if on_pass:
                 on_pass(m)
-            step = _step(model, table, start, m)
+            step = _step(model, place, start, m)
             if 1 < m <= model.runner.limits.tried:
                 step = tried(step)
             for _ in range(_WARM_UP):
@@ -89,10 +89,10 @@ def profiles(model: LoadedModel, context: int, rows: Sequence[int]) -> list[Prof
 
     ops: Any = model.ops
     found = []
-    with _pages(model, context + max(rows)) as table:
-        _fill(model, table, context)
+    with _place(model, context + max(rows)) as place:
+        _fill(model, place, context)
         for m in rows:
-            step = _step(model, table, context, m, 1 if m > max(ROWS) else m)
+            step = _step(model, place, context, m, 1 if m > max(ROWS) else m)
             found.append(Profile(context, m, tuple(profile(ops, step))))
     return found
 
@@ -129,38 +129,51 @@ def weight_bytes(header: HeaderSummary, on_card: bool) -> int:
     return int(total)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a text of our own lies: its pages, and the slot of its state."""
+
+    pages: list[int]
+    slot: int
+
+
 @contextmanager
-def _pages(model: LoadedModel, n_tokens: int) -> Iterator[list[int]]:
-    """Pages of the pool for a while, so that nothing that others remember is written over."""
-    pool = model.scheduler.pool
+def _place(model: LoadedModel, n_tokens: int) -> Iterator[_Place]:
+    """Pages and a slot for a while, so that nothing that others remember is written over."""
+    pool, states = model.scheduler.pool, model.scheduler.cache.states
     n = math.ceil(n_tokens / pool.page_tokens)
     pages = pool.alloc(n) if n_tokens <= model.plan.max_ctx else None
     if pages is None:
         raise ContextOverflow(
             f"Passes behind so many tokens need a context of {n_tokens:,}; it is {model.plan.max_ctx:,}."
         )
+    slot = states.take() if states else 0
     try:
-        yield pages
+        if slot is None:
+            raise BadRequest("All recurrent states are in use. Wait until the answers are written.")
+        yield _Place(pages, slot)
     finally:
         pool.release(pages)
+        if states is not None and slot is not None:
+            states.give(slot)
 
 
-def _fill(model: LoadedModel, pages: list[int], context: int) -> None:
+def _fill(model: LoadedModel, place: _Place, context: int) -> None:
     """Read a text of `context` tokens."""
     for start in range(0, context, model.plan.prefill_chunk):
-        model.ops.run(_step(model, pages, start, min(model.plan.prefill_chunk, context - start), 0))
+        model.ops.run(_step(model, place, start, min(model.plan.prefill_chunk, context - start), 0))
 
 
 def _step(
-    model: LoadedModel, pages: list[int], start: int, rows: int, wanted: int | None = None
+    model: LoadedModel, place: _Place, start: int, rows: int, wanted: int | None = None
 ) -> StepInput:
     tokens = np.random.default_rng(start + rows).integers(0, model.info.vocab_size, rows)
     index = np.arange(rows, dtype=np.int32)
     table = np.zeros((1, -(-model.plan.max_ctx // model.plan.page_tokens)), np.int32)
-    table[0, : len(pages)] = pages
+    table[0, : len(place.pages)] = place.pages
     return StepInput(
         tokens.astype(np.int32), start + index, np.zeros_like(index), table,
-        index[rows - (rows if wanted is None else wanted) :], np.zeros(1, np.int32),
+        index[rows - (rows if wanted is None else wanted) :], np.full(1, place.slot, np.int32),
     )  # fmt: skip
 
 

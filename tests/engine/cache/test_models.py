@@ -10,6 +10,7 @@ import pytest
 from engine.cache.metrics import CacheMetrics
 from engine.config import EngineConfig, Precision, SamplingParams
 from engine.engine import Engine
+from engine.passes import pass_costs
 from engine.types import Event, Finished, Request, Usage
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, model_path
@@ -155,3 +156,16 @@ def test_a_snapshot_is_brought_back_after_the_cache_is_cleared(engine: Engine) -
     assert n == len(snapshot.tokens)
     again = submit(engine, [*text, 9, 9], 20)
     assert ended(again).reused_tokens == n and again.tokens == more.tokens
+
+
+def test_what_is_measured_in_between_writes_over_nothing_that_is_kept(engine: Engine) -> None:
+    random = Random(7)
+    prompt = ids(random, 130)
+    first = submit(engine, prompt, 8)
+    ended(first)
+    engine.use(lambda model: pass_costs(model, 0, (1, 2), repeats=1))
+    engine.use(lambda model: model.scheduler.cache.check())
+    turn = [*prompt, *first.tokens, 8, 9]
+    again, cold = submit(engine, turn, 15), submit(engine, turn, 15, prefix_cache=False)
+    assert ended(again).reused_tokens >= 137 and ended(cold).reused_tokens == 0
+    assert again.tokens == cold.tokens
