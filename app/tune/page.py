@@ -35,7 +35,8 @@ from engine.config import AUTO, EngineConfig, info_of
 from engine.errors import EngineError
 from engine.types import Metrics
 
-RUN = ("max_ctx", "precision", "threads", "max_concurrency", "prefill_chunk")
+DRAFTS = ("budget", "draft_residency")
+RUN = ("max_ctx", "precision", "threads", "max_concurrency", "prefill_chunk", "prefix_cache_mib")
 _SHAPES = ("auto", "chain", "tree")
 _EMPTY_WIDTH = 480
 
@@ -91,8 +92,9 @@ class TunePage(Page):
         self._column.addWidget(self.drafters)
         yield
         self._add_shape()
-        yield
-        self._add(Field(EngineConfig, "budget", None))
+        for name in DRAFTS:
+            yield
+            self._add(Field(EngineConfig, name, None))
         self._column.addWidget(Hairline())
         yield
         self.trying = Trying(self.services)
@@ -270,7 +272,8 @@ class TunePage(Page):
         self._shape.setEnabled(not off)
         for name, field in self._fields.items():
             field.set_value(getattr(config, name))
-        self._fields["budget"].setEnabled(not off)
+        for name in DRAFTS:
+            self._fields[name].setEnabled(not off)
         self._show_foot()
         self._examine.setEnabled(self._doctor_draft() is not None)
         self._examine.setToolTip(

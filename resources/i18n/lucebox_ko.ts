@@ -4247,6 +4247,14 @@
         <translation>모델에 맡김</translation>
     </message>
     <message>
+        <source>Always in memory</source>
+        <translation>항상 메모리에</translation>
+    </message>
+    <message>
+        <source>Only while it is needed</source>
+        <translation>필요할 때만</translation>
+    </message>
+    <message>
         <source>First model</source>
         <translation>첫 번째 모델</translation>
     </message>

@@ -15,7 +15,7 @@ from app.models.records import Drafted, Record
 from app.page import Services
 from app.tune.page import TunePage
 from app.tune.staging import OFF
-from engine.config import EngineConfig, Spec
+from engine.config import EngineConfig, Spec, settings_of
 from engine.draft.candidates import Candidate
 from engine.errors import BadRequest, EngineError, LoadCancelled
 from engine.speedup import Comparison, Pair
@@ -120,6 +120,12 @@ def test_a_value_out_of_bounds_is_refused(page: TunePage) -> None:
     with pytest.raises(BadRequest):
         page.staging.set("max_ctx", 3)
     assert page.staging.changes() == []
+
+
+def test_every_setting_of_the_engine_can_be_tuned(page: TunePage) -> None:
+    """But the template, which is a file of the model's; drafter, shape and device have rows of their own."""
+    shown = {*page._fields, "draft", "spec", "device", "chat_template_file"}
+    assert shown == set(settings_of(EngineConfig))
 
 
 def test_costs_are_told_with_the_models_numbers(qtbot: QtBot, page: TunePage) -> None:
