@@ -94,7 +94,7 @@ def test_props_hold_the_models_card_and_its_budgets(
     card = {"name": "scripted", "max_tokens": 1000, "hard_limit_reply_budget": 300}
     limits = ThinkingLimits.of_card(card, 16_000)
     engine._info = replace(engine._info, card=card, thinking=limits)
-    props = httpx.get(f"{server.url}/props", trust_env=False).json()
+    props = httpx.get(f"{server.url}/props", timeout=60, trust_env=False).json()
     assert props["model_card"] == card
     budgets = props["budget_envelope"]
     assert budgets["max_tokens"] == 1000 and budgets["hard_limit_reply_budget"] == 300
