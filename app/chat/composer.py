@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QMimeData, QRectF, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen, QTextCursor
+from PySide6.QtCore import QEvent, QMimeData, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import (
+    QFocusEvent,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QTextCursor,
+)
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.theme import theme
@@ -50,6 +58,18 @@ class Editor(QPlainTextEdit):
         height = lines * self.fontMetrics().lineSpacing() + 6
         if height != self.height():
             self.setFixedHeight(height)
+
+    def event(self, event: QEvent) -> bool:
+        # Where no text can be undone, the keys are the page's: a chat was deleted.
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.matches(QKeySequence.StandardKey.Undo)
+            and not self.document().isUndoAvailable()
+        ):
+            event.ignore()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
@@ -183,6 +203,12 @@ class Composer(QFrame):
     def text(self) -> str:
         """What is typed."""
         return self.editor.toPlainText()
+
+    def begin(self, text: str) -> None:
+        """Show the draft of a chat; undo goes not back to that of another one."""
+        if text != self.text:
+            self.set_text(text)
+        self.editor.document().clearUndoRedoStacks()
 
     def set_text(self, text: str) -> None:
         """Replace what is typed, keeping it undoable."""

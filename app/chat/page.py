@@ -249,8 +249,7 @@ class ChatPage(Page):
     def _on_opened(self, chat: Chat, message_id: str) -> None:
         self.composer.editing = ""
         self.composer.end_edit()
-        if self.session.draft != self.composer.text:
-            self.composer.set_text(self.session.draft)
+        self.composer.begin(self.session.draft)
         self._show_path()
         if message_id:
             self.view.show_message(message_id)

@@ -21,7 +21,7 @@ class Toast(QFrame):
         self._area = area or window
         self.setProperty("kind", "toast")
         self._text = label("")
-        self._button = button(self.tr("Undo"))
+        self._button = button("")
         self._button.clicked.connect(self._on_undo)
         self._undo: Callable[[], None] | None = None
         row = QHBoxLayout(self)
@@ -38,6 +38,7 @@ class Toast(QFrame):
         """Show a text for some seconds; with `undo` a button calls it."""
         self._undo = undo
         self._text.setText(text)
+        self._button.setText(self.tr("Undo"))
         self._button.setVisible(undo is not None)
         self.setAccessibleName(text)
         self._place()

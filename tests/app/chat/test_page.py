@@ -265,6 +265,21 @@ def test_what_is_sent_while_a_model_loads_is_sent_when_it_is_ready(
     settle(qtbot, page.session)
 
 
+def test_undo_in_the_message_box_brings_a_deleted_chat_back(
+    qtbot: QtBot, page: ChatPage, ask: Ask
+) -> None:
+    ask("question")
+    chat = page.session.chat.info.id
+    page.list.delete(chat)
+    editor = page.composer.editor
+    editor.setFocus()
+    qtbot.keyClicks(editor, "x")
+    qtbot.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert page.composer.text == "" and chat not in page.session.infos, "first the text"
+    qtbot.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert chat in page.session.infos
+
+
 def test_list_groups_search_rename_delete_undo(
     qtbot: QtBot, page: ChatPage, ask: Ask, services: Any, engine: FakeEngine
 ) -> None:
