@@ -37,6 +37,7 @@ def bare_app(models: Models) -> FastAPI:
     )
     app.state.models = models
     app.state.responses = ResponseStore()
+    app.state.endpoints = sorted({r.path_format for router in ROUTERS for r in router.routes})  # type: ignore[attr-defined]
     for router in ROUTERS:
         app.include_router(router, responses=RESPONSES)
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -210,7 +210,7 @@ def props(request: Request) -> Response:
             "pflash": None,
             "tool_replay": None,
             "daemon": {"alive": True},
-            "api": {"endpoints": sorted(request.app.openapi()["paths"])},
+            "api": {"endpoints": request.app.state.endpoints},
             "capabilities": {"tools": True, "vision": False, "embeddings": False},
             "vision_supported": False,
             "routing": "load" if models.config.load_balancing else "name",
