@@ -232,6 +232,7 @@ def test_the_page_covers_what_can_run(page: SettingsPage) -> None:
     assert {f.name for f in dataclasses.fields(EngineConfig)} - set(RUN) == {
         "device",
         "draft",
+        "draft_residency",  # in Tune
         "chat_template_file",
     }
 
