@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 AUTO = frozenset({"", "auto", "default"})
 """Model names that leave the choice to the server."""
 
-_CALLS_KEPT = 4096
-
 
 @dataclass(eq=False)
 class Served:
@@ -43,7 +41,6 @@ class Served:
     last: tuple[ModelInfo, EngineConfig] | None = None
     on_change: Callable[[], None] = lambda: None
     turns: set[Turn] = field(default_factory=set)
-    calls: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     @property
     def loaded(self) -> ModelInfo | None:
@@ -109,12 +106,6 @@ class Served:
             self.parked = False
         finally:
             self.on_change()
-
-    def remember_call(self, call_id: str, prompt_tokens: int) -> None:
-        """Keep how long the prompt was that a tool call answered."""
-        self.calls[call_id] = prompt_tokens
-        while len(self.calls) > _CALLS_KEPT:
-            self.calls.popitem(last=False)
 
 
 class Models:
