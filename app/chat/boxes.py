@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -158,7 +158,7 @@ class Box:
     y: float = 0.0
     stretches: list[list[Stretch]] | None = None
     end: int = 0
-    dots: list[QLineF] | None = None
+    dots: list[QRectF] | None = None
 
     def draw(
         self, painter: QPainter, style: Style, marked: Callable[[int], tuple[int, int] | None],

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from PySide6.QtCore import QLineF
-from PySide6.QtGui import QPainter, QPen
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QBrush, QPainter
 
 from app.theme import theme
 
@@ -84,8 +84,9 @@ def align(shown: str, source: str, at: int) -> tuple[list[Stretch], int]:
 
 def underlined(
     stretches: Sequence[Stretch], drafted: Sequence[int], shift: int
-) -> Iterator[tuple[int, int]]:
+) -> list[tuple[int, int]]:
     """The ranges of a run that were drafted; `shift` is where in the message the text begins."""
+    found: list[tuple[int, int]] = []
     for start, length, source in stretches:
         low, high = source + shift, source + shift + length
         # Starts have even places: the last start at or before `low` opens the stretch that may hold it.
@@ -93,37 +94,42 @@ def underlined(
         while i < len(drafted) and drafted[i] < high:
             a, b = max(drafted[i], low), min(drafted[i + 1], high)
             if a < b:
-                yield start + a - low, start + b - low
+                begin, end = start + a - low, start + b - low
+                if found and found[-1][1] == begin:
+                    begin = found.pop()[0]  # words of one draft have one line
+                found.append((begin, end))
             i += 2
+    return found
 
 
-def lines_under(run: Run, ranges: Sequence[tuple[int, int]]) -> list[QLineF]:
-    """A line for each range and line of text, in the coordinates of the run's box."""
+def lines_under(run: Run, ranges: Sequence[tuple[int, int]]) -> list[QRectF]:
+    """A line for each range and line of text, one pixel high, in the coordinates of the run's box."""
     from app.chat.boxes import units, x_of
 
     text = run.text
     if units(text) != len(text):
         ranges = [(units(text[:a]), units(text[:b])) for a, b in ranges]
-    found: list[QLineF] = []
+    found: list[QRectF] = []
     first = 0
     for n in range(run.layout.lineCount()):
         line = run.layout.lineAt(n)
         begin, end = line.textStart(), line.textStart() + line.textLength()
         while first < len(ranges) and ranges[first][1] <= begin:
             first += 1
-        y = round(run.at.y() + line.y() + line.ascent() + _BELOW) + 0.5
+        y = round(run.at.y() + line.y() + line.ascent() + _BELOW)
         for a, b in ranges[first:]:
             if a >= end:
                 break
             x1, x2 = x_of(line, max(a, begin)), x_of(line, min(b, end))
-            found.append(QLineF(run.at.x() + x1, y, run.at.x() + x2, y))
+            found.append(QRectF(run.at.x() + x1, y, x2 - x1, 1))
     return found
 
 
-def paint_lines(painter: QPainter, lines: Sequence[QLineF]) -> None:
-    """Paint the dotted lines at the painter's origin."""
-    if lines:
-        pen = QPen(theme().color("plot.draft"), 1)
-        pen.setDashPattern([1.5, 1.5])
-        painter.setPen(pen)
-        painter.drawLines(list(lines))
+def paint_lines(painter: QPainter, lines: Sequence[QRectF]) -> None:
+    """Paint the lines at the painter's origin, dotted by a pattern: dashes of a pen take longer."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QBrush(theme().color("plot.draft"), Qt.BrushStyle.Dense4Pattern))
+    painter.drawRects(list(lines))
+    painter.restore()

@@ -58,6 +58,8 @@ class Entry:
         self.thinking = ""
         self.thinking_open = False
         self.shift = 0  # of the answer in the message's text
+        self.drafted: Sequence[int] = ()  # stretches of that: start, end and so on
+        self._places: object = None
         self._seen: tuple[str, str, State, bool] | None = None
         self.refresh()
 
@@ -65,11 +67,6 @@ class Entry:
     def is_user(self) -> bool:
         """Whether a person wrote it."""
         return self.message.role is Role.USER
-
-    @property
-    def drafted(self) -> Sequence[int]:
-        """The stretches of the message's text that a draft guessed: start, end and so on."""
-        return drafted_of(self.message.usage)
 
     @property
     def writing(self) -> bool:
@@ -83,6 +80,9 @@ class Entry:
         if seen == self._seen:
             return
         self._seen = seen
+        if (places := self.message.usage.get("drafted")) is not self._places:
+            # The list of an answer under way grows: it is looked through once.
+            self._places, self.drafted = places, drafted_of(self.message.usage)
         if not self.is_user:
             parts = split_thinking(text)
             self.thinking, self.thinking_open = parts.thinking.strip(), parts.open

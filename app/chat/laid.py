@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QLineF, QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from app.chat.blocks import Blocks
@@ -204,8 +204,9 @@ class Laid:
                 continue
             painter.translate(0, box.y)
             box.draw(painter, self._style, _ranges(box, i, chosen), clip.translated(0, -box.y))
-            if drafted and box.stretches is not None:
-                paint_lines(painter, _dots(box, box.stretches, drafted, shift))
+            dots = _dots(box, box.stretches, drafted, shift) if drafted and box.stretches else []
+            if dots:
+                paint_lines(painter, dots)
             painter.translate(0, -box.y)
 
     def _align(self) -> None:
@@ -288,12 +289,12 @@ class Laid:
 
 def _dots(
     box: Box, stretches: list[list[Stretch]], drafted: Sequence[int], shift: int
-) -> list[QLineF]:
+) -> list[QRectF]:
     """The lines under what was drafted of a box, made once for each layout of it."""
     if box.dots is None:
         box.dots = []
         for run, its in zip(box.runs, stretches, strict=True):
-            box.dots += lines_under(run, list(underlined(its, drafted, shift)))
+            box.dots += lines_under(run, underlined(its, drafted, shift))
     return box.dots
 
 
