@@ -59,14 +59,19 @@ def engines(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, Engine]]:
     assert plain.close() and drafting.close()
 
 
+def everything_is_accepted(listener: Listener) -> bool:
+    """In all steps but the last, whose guesses the answer may have no room for."""
+    found = [e for e in listener.events if isinstance(e, Verified)]
+    return len(found) > 1 and all(e.accepted == e.drafted for e in found[:-1])
+
+
 def test_a_twin_guesses_everything(engines: tuple[Engine, Engine]) -> None:
     plain, drafting = engines
     for n in (3, 64, 150):
         prompt = ids(n, seed=n)
         listener = generate(drafting, prompt)
         assert listener.tokens == generate(plain, prompt).tokens
-        found = [e for e in listener.events if isinstance(e, Verified)]
-        assert found and all(e.accepted == e.drafted for e in found)
+        assert everything_is_accepted(listener)
     metrics = drafting.metrics().speculation
     assert metrics is not None and metrics.drafter == "model"
     assert metrics.acceptance_length is not None and metrics.acceptance_length > 4
@@ -86,8 +91,7 @@ def test_it_follows_through_turns_and_lost_pages(
     assert listener.tokens == generate(plain, second).tokens
     started = next(e for e in listener.events if isinstance(e, Started))
     assert started.reused_tokens in (209, 210)  # the last token is computed where it was guessed
-    found = [e for e in listener.events if isinstance(e, Verified)]
-    assert found and all(e.accepted == e.drafted for e in found)
+    assert everything_is_accepted(listener)
 
     preempted = []
     preempt = Scheduler._preempt

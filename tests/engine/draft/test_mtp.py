@@ -141,7 +141,9 @@ def test_a_text_is_drafted_and_accepted_as_the_reference_does(
     assert found[: len(want) - 1] == want[:-1]
     metrics = engine.metrics().speculation
     assert metrics is not None and metrics.drafter == "mtp" and metrics.state == "on"
-    assert metrics.acceptance_length == pytest.approx(np.mean(found[-64:]))
+    assert metrics.acceptance_length is not None
+    # The metrics also count what the last draft guessed right beyond the answer's end.
+    assert 0 <= metrics.acceptance_length * len(found[-64:]) - sum(found[-64:]) < n + 0.01
     assert engine.close()
 
 
