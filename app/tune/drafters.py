@@ -79,7 +79,8 @@ class Drafters(QWidget):
         """The file that guesses where `value` is chosen; None where there is no file."""
         if value:
             return Path(value) if Path(value).is_absolute() else None
-        return self._found[0].path if self._found else None
+        usual = _usual(self._found)
+        return usual.path if usual is not None else None
 
     @Slot()
     def look(self) -> None:
@@ -124,7 +125,7 @@ class Drafters(QWidget):
                         widget.hide()
                         widget.deleteLater()
         self._values, self._figures = [], {}
-        rows = [("", self._usual(found), "", "")]
+        rows = [("", self._automatic(found), "", "")]
         for one in found:
             note = gigabytes(one.size) if one.size else self.tr("no file")
             if one.shipped:
@@ -146,10 +147,10 @@ class Drafters(QWidget):
         self._fit_names()
         self.listed.emit()
 
-    def _usual(self, found: Sequence[Candidate]) -> str:
-        if not found:
+    def _automatic(self, found: Sequence[Candidate]) -> str:
+        if (usual := _usual(found)) is None:
             return drafter_title("")
-        return self.tr("Automatic, now: {name}").format(name=drafter_title(found[0].value))
+        return self.tr("Automatic, now: {name}").format(name=drafter_title(usual.value))
 
     def _row(self, value: str, title: str, note: str, problem: str) -> None:
         row = self._grid.rowCount()
@@ -215,6 +216,11 @@ class Drafters(QWidget):
     @Slot(int)
     def _on_clicked(self, number: int) -> None:
         self._staging.set_drafter(self._values[number])
+
+
+def _usual(found: Sequence[Candidate]) -> Candidate | None:
+    """What the engine takes where nobody chose: the first that fits."""
+    return next((one for one in found if not one.problem), None)
 
 
 def _side(column: int) -> Qt.AlignmentFlag:
