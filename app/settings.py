@@ -11,14 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal, Slot
 
 from engine import paths
-from engine.config import (
-    FILELESS_DRAFTERS,
-    AppSettings,
-    EngineConfig,
-    Spec,
-    changed_settings,
-    engine_config,
-)
+from engine.config import AppSettings, EngineConfig, changed_settings, config_of, engine_config
 
 log = logging.getLogger(__name__)
 
@@ -103,23 +96,6 @@ class Settings(QObject):
             except Exception as error:
                 log.exception("Saving the settings failed.")
                 self.save_failed.emit(str(error))
-
-
-def config_of(value: AppSettings, path: Path) -> EngineConfig:
-    """How one model runs: as all others, on the device and with the draft chosen for it.
-
-    A draft's file that is gone counts as no choice.
-    """
-    config = engine_config(value)
-    device, draft = value.devices.get(str(path)), value.drafts.get(str(path))
-    if isinstance(device, str):
-        config = dataclasses.replace(config, device=device)
-    if draft == Spec.OFF.value:
-        return dataclasses.replace(config, spec=Spec.OFF)
-    if isinstance(draft, str) and (draft in FILELESS_DRAFTERS or Path(draft).exists()):
-        spec = Spec.AUTO if config.spec is Spec.OFF else config.spec
-        config = dataclasses.replace(config, draft=draft, spec=spec)
-    return config
 
 
 def load_settings() -> tuple[Settings, str | None]:

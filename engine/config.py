@@ -421,6 +421,23 @@ def engine_config(settings: AppSettings, **changes: Any) -> EngineConfig:
     )
 
 
+def config_of(settings: AppSettings, path: Path) -> EngineConfig:
+    """How one model runs: as all others, on the device and with the draft chosen for it.
+
+    A draft's file that is gone counts as no choice.
+    """
+    config = engine_config(settings)
+    device, draft = settings.devices.get(str(path)), settings.drafts.get(str(path))
+    if isinstance(device, str):
+        config = dataclasses.replace(config, device=device)
+    if draft == Spec.OFF.value:
+        return dataclasses.replace(config, spec=Spec.OFF)
+    if isinstance(draft, str) and (draft in FILELESS_DRAFTERS or Path(draft).exists()):
+        spec = Spec.AUTO if config.spec is Spec.OFF else config.spec
+        config = dataclasses.replace(config, draft=draft, spec=spec)
+    return config
+
+
 def server_config(settings: AppSettings) -> ServerConfig:
     """How the application offers the API; a kept choice that is not sound any more counts as none."""
     return _kept(ServerConfig, settings.server)

@@ -144,6 +144,11 @@ class Engine:
             raise found[0]
         return found[0]
 
+    def read_vocabulary(self) -> None:
+        """Read what grammars need of the model's vocabulary now, not with the first one that is asked for."""
+        if (model := self._model) is not None:
+            model.grammars.build()
+
     def keep_in(self, archive: Archive | None) -> None:
         """Keep what is known of prompts in an archive too, from now on; None for memory only."""
         self.archive = archive
@@ -226,8 +231,7 @@ class Engine:
 
     def start(self) -> None:
         """Run `serve` in a thread of its own."""
-        thread = threading.Thread(target=self.serve, name="engine", daemon=True)
-        thread.start()
+        threading.Thread(target=self.serve, name="engine", daemon=True).start()
 
     def close(self, timeout: float | None = 5.0) -> bool:
         """End all requests, free the model and leave `serve`; False when that took over `timeout` s."""
@@ -389,14 +393,8 @@ class Engine:
                 ready.parser,
             )
             answer = Answer(
-                sequence,
-                sampler,
-                writing,
-                tokenizer.eos_ids,
-                on_event,
-                model.plan.max_ctx,
-                submitted,
-            )
+                sequence, sampler, writing, tokenizer.eos_ids, on_event, model.plan.max_ctx, submitted,
+            )  # fmt: skip
             model.scheduler.add(sequence)
         except Exception as error:
             if not isinstance(error, EngineError):
@@ -455,7 +453,10 @@ class Engine:
         self._meter.reset()
         self._memory_at = 0.0
         if model is not None:
-            self._meter.set(context_max=model.plan.max_ctx, pages_total=model.plan.n_pages)
+            drafting = model.speculation.metrics if model.speculation else None
+            n, most = model.plan.n_pages, model.plan.max_ctx
+            self._meter.set(context_max=most, pages_total=n, speculation=drafting)
+            self._count(model.scheduler)
 
     # Between threads
 

@@ -54,6 +54,7 @@ class LocalServer(QObject):
         self.port_taken = False
         self.addresses: list[tuple[str, str]] = []
         self._exchanged.connect(services.controller.look_again)
+        services.controller.model_changed.connect(self._read_vocabulary)
         services.controller.closing.connect(self._on_closing)
 
     @classmethod
@@ -206,6 +207,7 @@ class LocalServer(QObject):
         if server is not None and server.key is not None:
             self.key = server.key
         self._go_on()
+        self._read_vocabulary()
 
     def _on_refused(self, error: Exception) -> None:
         self._busy, self._server, self.since = False, None, None
@@ -224,6 +226,13 @@ class LocalServer(QObject):
         if self._again:
             self._renew()
         self.changed.emit()
+
+    @Slot()
+    def _read_vocabulary(self) -> None:
+        """Before a client asks for a form, whose reading would hold up the window and all answers."""
+        if self.state == "on" and self._services.controller.model is not None:
+            engine = self._services.controller.engine
+            self._run(engine.read_vocabulary, lambda _: None)
 
     def _on_failed(self, error: Exception) -> None:
         if not isinstance(error, EngineError):

@@ -11,13 +11,13 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.forms import choice_words, words
 from app.models.words import translate
 from app.page import Services
-from app.settings import config_of
 from engine.config import (
     FILELESS_DRAFTERS,
     AppSettings,
     EngineConfig,
     Spec,
     changed_settings,
+    config_of,
     engine_config,
     settings_of,
 )

@@ -16,7 +16,7 @@ from engine.api.schemas import Body
 from engine.api.served import Models, Served
 from engine.api.wire import JsonResponse
 from engine.cache.archive import empty, held
-from engine.config import DiskCacheConfig, disk_cache_config, engine_config
+from engine.config import DiskCacheConfig, EngineConfig, config_of, disk_cache_config
 from engine.engine import Engine
 from engine.entry import CHAT, Entry
 
@@ -38,8 +38,7 @@ async def load(body: AdminBody, request: Request) -> Response:
     models: Models = request.app.state.models
     served = models.find(body.model) if body.model else next(iter(models.all), None)
     if served is None or (served.last is None and served.loaded is None):
-        path = await asyncio.to_thread(_in_library, body.model)
-        config = engine_config(settings_store.load()[0])
+        path, config = await asyncio.to_thread(_in_library, body.model)
         room = (one for one in models.all if not (one.loaded or one.parked or one.given_name))
         if (served := next(room, None)) is not None:
             await served.load(path, config)
@@ -136,13 +135,15 @@ def _done(served: Served) -> Response:
     return JsonResponse(answer)
 
 
-def _in_library(name: str) -> Path:
+def _in_library(name: str) -> tuple[Path, EngineConfig]:
+    """The model of that name, and how the user runs it."""
     found: list[Entry] = []
-    library.scan(settings_store.load()[0], found.append, threading.Event())
+    settings = settings_store.load()[0]
+    library.scan(settings, found.append, threading.Event())
     wanted = name.casefold()
     for entry in found:
         if entry.kind == CHAT and wanted in (entry.name.casefold(), entry.path.stem.casefold()):
-            return entry.path
+            return entry.path, config_of(settings, entry.path)
     raise ApiError(
         404, f"No model on this PC is called {name[:100]!r}.", "model_not_found", "model"
     )

@@ -80,7 +80,7 @@ def _engine(
         console.progress(f"Loading {path.name}: {progress.stage}{share}")
 
     info = engine.load(path, config, show)
-    engine.use(lambda model: model.grammars.build())
+    engine.read_vocabulary()
     console.clear()
     for note in (*info.warnings, *info.notes):
         console.say(f"Note: {note}")

@@ -104,6 +104,7 @@ class Served:
         try:
             await asyncio.to_thread(self.engine.load, path, config)
             self.parked = False
+            await asyncio.to_thread(self.engine.read_vocabulary)
         finally:
             self.on_change()
 

@@ -85,6 +85,7 @@ class FakeEngine:
         self.config = EngineConfig()
         self.archive: Any = None
         self.cleared = 0
+        self.vocabulary_threads: list[threading.Thread] = []
         self.tokenizer: Any = None
         self.chat_template: Any = None
         self._ids = itertools.count(1)
@@ -145,6 +146,10 @@ class FakeEngine:
         """Forget the model."""
         time.sleep(self.unload_s)
         self._model = None
+
+    def read_vocabulary(self) -> None:
+        """Remember who asked for it."""
+        self.vocabulary_threads.append(threading.current_thread())
 
     def submit(self, request: Request, on_event: Callable[[Event], None]) -> int:
         """Queue a request."""

@@ -138,6 +138,21 @@ def test_it_serves_the_application_s_own_model_and_shows_who_uses_it(
     assert [m["id"] for m in get(f"{url}/v1/models").json()["data"]] == [target.model]
 
 
+def test_the_vocabulary_is_read_on_another_thread_once_server_and_model_are_there(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+    fake: FakeEngine,  # noqa: F811
+) -> None:
+    load(qtbot, services)
+    assert not fake.vocabulary_threads
+    turn_on(qtbot, page)
+    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 1, timeout=10_000)
+    services.controller.load(Path("/models/Beta-1B.gguf"))
+    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 2, timeout=10_000)
+    assert threading.main_thread() not in fake.vocabulary_threads
+
+
 def test_a_taken_port_is_told_in_words_and_a_free_one_is_a_click_away(
     qtbot: QtBot,
     page: ServerPage,

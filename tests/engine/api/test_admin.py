@@ -17,7 +17,7 @@ from engine.api.served import Served
 from engine.api.server import Server
 from engine.cache.archive import open_archive
 from engine.cache.disk import DiskStore
-from engine.config import AppSettings, DiskCacheConfig, ServerConfig
+from engine.config import AppSettings, DiskCacheConfig, ServerConfig, Spec
 from engine.engine import Engine
 from tests.engine.api.conftest import CONFIG
 from tests.engine.oracle import model_path
@@ -53,6 +53,12 @@ def test_a_parked_model_refuses_and_comes_back(own: tuple[Server, httpx.Client])
     assert client.get("/health").json()["models"] == [{"id": "tiny", "state": "parked"}]
     assert client.get("/props").status_code == client.get("/metrics").status_code == 200
     assert post(client, "/admin/unpark") == (200, {"model": "tiny", "state": "ready"})
+    props = client.get("/props").json()
+    assert props["speculative"]["enabled"], "drafting is told before the first request"
+    assert (
+        client.get("/admin/cache").json()["models"][0]["free_pages"]
+        == props["prefix_cache"]["capacity"]
+    )
     assert post(client, "/v1/chat/completions", **HELLO)[0] == 200
 
 
@@ -89,7 +95,9 @@ def test_a_model_of_the_library_is_loaded_by_its_name_only(
     folder = tmp_path / "models"
     folder.mkdir()
     shutil.copy(model_path("qwen3"), folder / "other-model.gguf")
-    settings_store.save(AppSettings(models_dir=str(folder), engine={"max_ctx": 512, "threads": 2}))
+    settings = AppSettings(models_dir=str(folder), engine={"max_ctx": 512, "threads": 2})
+    settings.drafts[str(folder / "other-model.gguf")] = "off"
+    settings_store.save(settings)
     for path in (str(folder / "other-model.gguf"), "../other-model", "other-model.gguf/"):
         assert post(client, "/admin/load", model=path)[0] == 404
     status, answer = post(client, "/admin/load", model="other-model")
@@ -97,6 +105,7 @@ def test_a_model_of_the_library_is_loaded_by_its_name_only(
     assert len(server.models.all) == 2
     status, said = post(client, "/v1/chat/completions", model=answer["model"], **HELLO)
     assert (status, said["model"]) == (200, answer["model"])
+    assert server.models.all[1].engine.config.spec is Spec.OFF, "what was chosen for the model"
 
 
 def test_an_unknown_name_is_told(own: tuple[Server, httpx.Client]) -> None:
