@@ -298,25 +298,26 @@ class Engine:
                 self._swap(None)
             return
         self._meter.step(step, result)
-        for span, tokens in zip(step.spans, result.tokens, strict=True):
-            request_id = span.sequence.request_id
+        for request_id, span, tokens in zip(ids, step.spans, result.tokens, strict=True):
+            if request_id in result.errors:
+                continue  # its pages are wanted once more
             answer = self._answers[request_id]
             try:
-                if request_id in result.errors:
-                    raise result.errors[request_id]
                 self._hand_out(answer, span, tokens)
             except Exception as error:
                 # One answer's fault is not to end the others'.
-                if request_id not in result.errors:
-                    log.exception("An answer failed")
+                log.exception("An answer failed")
                 self._fail(request_id, error)
             self._retire(answer)
         if speculation is not None:
-            live = [span.sequence.request_id in self._answers for span in step.spans]
+            live = [n in self._answers and n not in result.errors for n in ids]
             for switch in speculation.observe(step, result, model.ops, live):
                 for answer in self._answers.values():
                     answer.switched(switch)
             self._meter.set(speculation=speculation.metrics)
+        for request_id, span in zip(ids, step.spans, strict=True):
+            if fault := result.errors.get(request_id):
+                self._fail(request_id, model.runner.explain(span, fault))
 
     def _hand_out(self, answer: Answer, span: Span, tokens: Seq[int]) -> None:
         """Tell what a step did for one answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
@@ -15,6 +16,8 @@ from engine.errors import EngineError, NumericError
 from engine.ops.base import Chooses, Limits, Ops, Shape, StepInput
 from engine.sampling import Sampler, has_bad
 from engine.types import Draft, Span, Step, StepResult
+
+log = logging.getLogger(__name__)
 
 LOGITS_BYTES = 128 << 20
 MOST_CHOSEN = 32
@@ -33,7 +36,7 @@ class Runner:
         """Compute a step and choose tokens for each span that wants some.
 
         `samplers` are by request id. A span whose logits are not finite, or whose sampling fails, gets
-        an error of its own; the other spans are not affected.
+        an error of its own; the other spans are not affected. See `explain` for what it is to say.
         """
         began = time.perf_counter()
         step_input = self._input(step)
@@ -59,8 +62,6 @@ class Runner:
                 request_id = span.sequence.request_id
                 try:
                     found, path = self.choose(span, logits[row : row + n], samplers[request_id])
-                except BadLogits:
-                    errors[request_id] = self._numeric_error(step_input)
                 except EngineError as error:
                     errors[request_id] = error
                 row += n
@@ -125,8 +126,20 @@ class Runner:
             np.array(tried if any(tried) else [], dtype=np.int32),
         )
 
-    def _numeric_error(self, step_input: StepInput) -> NumericError:
-        layer = self.ops.first_bad_layer(step_input)
+    def explain(self, span: Span, error: Exception) -> Exception:
+        """What an error of `run` is to say: of bad logits, the layer that they first came from.
+
+        To find it the span runs once more, in its own pages and state and with no other one, whose state
+        would move on twice. To be asked for when nothing is wanted of the step any more (`Ops.accept`,
+        `Ops.hidden`), and before the pages serve others.
+        """
+        if not isinstance(error, BadLogits):
+            return error
+        try:
+            layer = self.ops.first_bad_layer(self._input(Step((span,))))
+        except EngineError:
+            log.exception("The layer that first gave NaN or infinity cannot be found")
+            return error
         if layer is None:
             where = "in the logits, though every layer's output is finite"
         elif layer < 0:
@@ -135,10 +148,7 @@ class Runner:
             where = "in the output head"
         else:
             where = f"after layer {layer} of {self.shape.n_layers}"
-        return NumericError(
-            f"The model produced NaN or infinity, first {where}. The file may be damaged, or its numbers"
-            " overflow in fast precision: check the file's hash, or load it with --precision exact."
-        )
+        return BadLogits(f", first {where}")
 
 
 class LazyLogits:
@@ -160,8 +170,14 @@ class LazyLogits:
         return self._rows[self._first + which]
 
 
-class BadLogits(Exception):
+class BadLogits(NumericError):
     """Logits that a token was to be chosen from hold NaN or infinity."""
+
+    def __init__(self, where: str = "") -> None:
+        super().__init__(
+            f"The model produced NaN or infinity{where}. The file may be damaged, or its numbers"
+            " overflow in fast precision: check the file's hash, or load it with --precision exact."
+        )
 
 
 def choose(

@@ -211,9 +211,10 @@ class Ops(Protocol):
         ...
 
     def first_bad_layer(self, step: StepInput) -> int | None:
-        """Repeat a step and find the layer after which the residual first holds NaN or infinity.
+        """Run a step and find the layer after which the residual first holds NaN or infinity.
 
-        -1 is the embedding, n_layers the head; None when all is finite.
+        -1 is the embedding, n_layers the head; None when all is finite. As with `run`, keys and values are
+        written and states move on.
         """
         ...
 
