@@ -67,6 +67,7 @@ class ModelDrafter:
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
         known = self._known.get(sequence.request_id)
         n = len(sequence.tokens)
+        self._take_pages(sequence)
         if known is None or known.n >= n or n - known.n > self._most:
             if known is not None and known.n < n:
                 self._read(sequence, known, known.n + self._most)
@@ -85,13 +86,17 @@ class ModelDrafter:
         known = self._known.get(sequence.request_id)
         if known is None:
             slot = self._slots.pop() if self._recurrent else 0
-            known = _Known(0 if self._recurrent else start, slot)
+            # Of what is known already full pages are whole; the last tokens of an answer were not read.
+            known = _Known(0 if self._recurrent else start // self._page * self._page, slot)
             self._known[sequence.request_id] = known
-        self._table[0, : len(sequence.pages)] = sequence.pages
+        self._take_pages(sequence)
         end = start + n
         # Full pages may be shared from now on, so they must be whole.
         if end // self._page > known.n // self._page or end - known.n >= self._page:
             self._read(sequence, known, min(end, known.n + n + self._most))
+
+    def _take_pages(self, sequence: Sequence) -> None:
+        self._table[0, : len(sequence.pages)] = sequence.pages
 
     def _read(self, sequence: Sequence, known: _Known, end: int) -> None:
         """Compute the tokens up to `end` that are not yet."""

@@ -79,6 +79,12 @@ def test_a_twin_guesses_everything(engines: tuple[Engine, Engine]) -> None:
     assert kinds["draft"] > 1_000_000
 
 
+def test_two_at_once_have_pages_of_their_own(engines: tuple[Engine, Engine]) -> None:
+    prompts = [ids(64, seed=7), ids(60, seed=8)]
+    for listener in [submit(engines[1], prompt) for prompt in prompts]:
+        assert isinstance(listener.end(), Finished) and everything_is_accepted(listener)
+
+
 def test_it_follows_through_turns_and_lost_pages(
     engines: tuple[Engine, Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
