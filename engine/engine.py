@@ -275,30 +275,28 @@ class Engine:
             return
         scheduler = model.scheduler
         speculation = model.speculation
-        step = None
+        spans: dict[int, Span] = {}
         try:
             step = scheduler.plan()
             self._count(scheduler)
             if step is None:
                 return
-            for span in step.spans:
-                self._answers[span.sequence.request_id].started()
-            ids = [span.sequence.request_id for span in step.spans]
-            samplers = {n: self._answers[n].sampler for n in ids}
+            spans = {span.sequence.request_id: span for span in step.spans}
+            for request_id in spans:
+                self._answers[request_id].started()
+            samplers = {n: self._answers[n].sampler for n in spans}
             result = model.compute(step, samplers)
         except Exception as error:
             log.exception("A step failed")
             # A plan moves pages; where that fails nobody knows what they hold.
-            gone = step is None or isinstance(error, DeviceFault)
-            spans = step.spans if step else ()
-            failed = list(self._answers) if gone else [s.sequence.request_id for s in spans]
-            for request_id in failed:
+            gone = not spans or isinstance(error, DeviceFault)
+            for request_id in list(self._answers if gone else spans):
                 self._fail(request_id, error)
             if gone:
                 self._swap(None)
             return
         self._meter.step(step, result)
-        for request_id, span, tokens in zip(ids, step.spans, result.tokens, strict=True):
+        for (request_id, span), tokens in zip(spans.items(), result.tokens, strict=True):
             if request_id in result.errors:
                 continue  # its pages are wanted once more
             answer = self._answers[request_id]
@@ -310,14 +308,13 @@ class Engine:
                 self._fail(request_id, error)
             self._retire(answer)
         if speculation is not None:
-            live = [n in self._answers and n not in result.errors for n in ids]
+            live = [n in self._answers and n not in result.errors for n in spans]
             for switch in speculation.observe(step, result, model.ops, live):
                 for answer in self._answers.values():
                     answer.switched(switch)
             self._meter.set(speculation=speculation.metrics)
-        for request_id, span in zip(ids, step.spans, strict=True):
-            if fault := result.errors.get(request_id):
-                self._fail(request_id, model.runner.explain(span, fault))
+        for request_id, fault in result.errors.items():
+            self._fail(request_id, model.runner.explain(spans[request_id], fault))
 
     def _hand_out(self, answer: Answer, span: Span, tokens: Seq[int]) -> None:
         """Tell what a step did for one answer."""
