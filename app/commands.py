@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QFileDialog
 
+from app.choose import choose_files
 from engine.config import AppSettings, info_of
 
 if TYPE_CHECKING:
@@ -92,9 +91,8 @@ class Commands(QObject):
     def _open(self) -> None:
         window = self._window
         names = self.tr("Models") + " (*.gguf *.GGUF);;" + self.tr("All files") + " (*)"
-        files, _ = QFileDialog.getOpenFileNames(window, self.tr("Open a model file"), "", names)
-        if files:
-            window.services.open_paths([Path(f) for f in files])
+        if files := choose_files(window, self.tr("Open a model file"), names):
+            window.services.open_paths(files)
 
     @Slot()
     def _palette(self) -> None:

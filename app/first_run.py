@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QRectF, Qt, QTimer, Slot
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -18,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.choose import choose_files
 from app.models.hardware import HardwareLine
 from app.models.library import Item, Library
 from app.models.loading import LoadPanel
@@ -169,11 +168,9 @@ class FirstRunPage(Page):
         opener_of(self.services).install_demo()
 
     def _on_use_file(self) -> None:
-        files, _ = QFileDialog.getOpenFileNames(
-            self, self.tr("Open a model file"), "", self.tr("Models (*.gguf);;All files (*)")
-        )
-        if files:
-            self.services.open_paths([Path(f) for f in files])
+        names = self.tr("Models (*.gguf);;All files (*)")
+        if files := choose_files(self, self.tr("Open a model file"), names):
+            self.services.open_paths(files)
 
     @Slot(object)
     def _on_task(self, task: object) -> None:

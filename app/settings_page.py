@@ -11,7 +11,6 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLineEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.choose import choose_folder
 from app.crash import diagnostics, log_file
 from app.forms import Field, Row, words
 from app.i18n import told
@@ -272,11 +272,9 @@ class SettingsPage(Page):
         self._settings.update(cache=changed_settings(config))
 
     def _change_disk_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(
-            self, words(info_of(DiskCacheConfig, "disk_cache_dir").title), self._disk_folder.text()
-        )
-        if chosen:
-            self._on_disk_edited("disk_cache_dir", chosen)
+        title = words(info_of(DiskCacheConfig, "disk_cache_dir").title)
+        if chosen := choose_folder(self, title, Path(self._disk_folder.text())):
+            self._on_disk_edited("disk_cache_dir", str(chosen))
 
     @Slot()
     def _save_prompt(self) -> None:
@@ -284,11 +282,10 @@ class SettingsPage(Page):
         self._settings.update(system_prompt=self._prompt.toPlainText())
 
     def _change_folder(self) -> None:
-        now = str(paths.models_dir(self._settings.value.models_dir))
+        now = paths.models_dir(self._settings.value.models_dir)
         title = words(info_of(AppSettings, "models_dir").title)
-        chosen = QFileDialog.getExistingDirectory(self, title, now)
-        if chosen:
-            self.use_models_folder(Path(chosen))
+        if chosen := choose_folder(self, title, now):
+            self.use_models_folder(chosen)
 
     def use_models_folder(self, folder: Path) -> None:
         """Take another models folder unless it cannot be written; the former one is still looked in."""
@@ -308,10 +305,10 @@ class SettingsPage(Page):
         self._settings.update(models_dir=str(folder), extra_model_dirs=others)
 
     def _add_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, self.tr("Add a folder"))
+        chosen = choose_folder(self, self.tr("Add a folder"))
         value = self._settings.value
-        if chosen and chosen not in value.extra_model_dirs:
-            self._settings.update(extra_model_dirs=[*value.extra_model_dirs, chosen])
+        if chosen is not None and str(chosen) not in value.extra_model_dirs:
+            self._settings.update(extra_model_dirs=[*value.extra_model_dirs, str(chosen)])
 
     @Slot()
     def _remove_folder(self) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QStandardPaths, Signal
-from PySide6.QtWidgets import QFileDialog, QProgressDialog, QWidget
+from PySide6.QtCore import QCoreApplication, Signal
+from PySide6.QtWidgets import QProgressDialog, QWidget
 
 from app.chat.export import file_name, to_json, to_markdown, write_archive
 from app.chat.later import Later
 from app.chat.session import ChatSession
 from app.chat.tree import Chat
+from app.choose import choose_new_file
 from app.i18n import told
 from app.page import Services
 
@@ -29,16 +30,14 @@ def export_chat(parent: QWidget, services: Services, session: ChatSession, chat_
     if info is None:
         return
     filters = translate("chat", "Markdown (*.md);;JSON with all versions (*.json)")
-    name, _ = QFileDialog.getSaveFileName(
-        parent, translate("chat", "Export chat"), file_name(info.title) + ".md", filters
-    )
-    if not name:
+    title = translate("chat", "Export chat")
+    if (path := choose_new_file(parent, title, file_name(info.title) + ".md", filters)) is None:
         return
     held = session.held().get(chat_id)
 
     def write() -> str:
         chat = held or session.store.load(chat_id).result()
-        return write_chat(chat, Path(name)) if chat is not None else ""
+        return write_chat(chat, path) if chat is not None else ""
 
     Later(session).when(_beside(write), lambda said: services.toast(said) if said else None)
 
@@ -79,16 +78,12 @@ class Saving(QProgressDialog):
 
 def export_all(parent: QWidget, services: Services, session: ChatSession) -> Saving | None:
     """Ask for a file and write all chats into it as a ZIP; the window goes on meanwhile."""
-    documents = QStandardPaths.StandardLocation.DocumentsLocation
-    suggested = Path(QStandardPaths.writableLocation(documents)) / "lucebox-chats.zip"
-    name, _ = QFileDialog.getSaveFileName(
-        parent, translate("chat", "Export all chats"), str(suggested), "ZIP (*.zip)"
-    )
-    if not name:
+    title = translate("chat", "Export all chats")
+    if (path := choose_new_file(parent, title, "lucebox-chats.zip", "ZIP (*.zip)")) is None:
         return None
     you, answer = translate("chat", "You"), translate("chat", "Answer")
     held, ids, store = session.held(), list(session.infos), session.store
-    path, saving = Path(name), Saving(len(session.infos), parent.window())
+    saving = Saving(len(session.infos), parent.window())
 
     def chats() -> Iterator[Chat]:
         for n, chat_id in enumerate(ids):

@@ -9,7 +9,6 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker, Qt, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFileDialog,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.choose import choose_file, choose_folder
 from app.forms import Choice
 from app.i18n import told
 from app.models.drafter import Offer
@@ -294,14 +294,13 @@ class MakeDraftPage(Page):
         self.maker.choose_target(path if isinstance(path, Path) else None)
 
     def _on_folder(self) -> None:
-        if chosen := QFileDialog.getExistingDirectory(self, self.tr("Choose a folder")):
-            self.maker.choose_source(Path(chosen))
+        if chosen := choose_folder(self, self.tr("Choose a folder")):
+            self.maker.choose_source(chosen)
 
     def _on_file(self) -> None:
         names = self.tr("Drafts") + " (*.safetensors *.gguf)"
-        chosen, _ = QFileDialog.getOpenFileName(self, self.tr("Choose a file"), "", names)
-        if chosen:
-            self.maker.choose_source(Path(chosen))
+        if chosen := choose_file(self, self.tr("Choose a file"), names):
+            self.maker.choose_source(chosen)
 
     def _on_start(self) -> None:
         self.doctor.hide()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QPoint, Qt, QTimer, Slot
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLineEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.choose import choose_files, choose_folder
 from app.i18n import told
 from app.models.bin import BinButton
 from app.models.chips import Chips
@@ -289,20 +289,18 @@ class ModelsPage(Page):
 
     @Slot()
     def _on_add_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Add a folder of models"))
-        if folder:
+        folder = choose_folder(self, self.tr("Add a folder of models"))
+        if folder is not None:
             known = self.services.settings.value.extra_model_dirs
-            if folder not in known:
-                self.services.settings.update(extra_model_dirs=[*known, folder])
+            if str(folder) not in known:
+                self.services.settings.update(extra_model_dirs=[*known, str(folder)])
             self._library.refresh()
 
     @Slot()
     def _on_use_file(self) -> None:
-        files, _ = QFileDialog.getOpenFileNames(
-            self, self.tr("Open a model file"), "", self.tr("Models (*.gguf);;All files (*)")
-        )
-        if files:
-            self.services.open_paths([Path(f) for f in files])
+        names = self.tr("Models (*.gguf);;All files (*)")
+        if files := choose_files(self, self.tr("Open a model file"), names):
+            self.services.open_paths(files)
 
     @Slot()
     def _on_theme(self) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
     QComboBox,
+    QFileDialog,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -103,9 +104,7 @@ def test_what_conversations_may_take_on_disk_is_remembered(
     field(page, "disk_cache_limit").findChild(QAbstractSpinBox).setValue(1000)
     assert disk_cache_config(value(page)) == DiskCacheConfig(disk_cache_limit=1000)
     assert page._disk_folder.text() == str(paths.conversations_dir())
-    monkeypatch.setattr(
-        settings_page_module.QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path)
-    )
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
     page._change_disk_folder()
     assert (
         disk_cache_config(value(page)).disk_cache_dir == page._disk_folder.text() == str(tmp_path)
