@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QButtonGroup, QFrame, QToolButton, QVBoxLayout, QWidget
+import itertools
+
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout, QWidget
 
 from app.theme import theme
 from app.widgets import Switch, label
 
+_GAP = 4
 
-class RailButton(QToolButton):
-    """A page's item: icon over word, a 2-px accent mark when chosen, a count when there is one."""
+
+class RailButton(QAbstractButton):
+    """A page's item: icon over word, a 2-px accent mark when chosen, a count when there is one.
+
+    One of those in the rail is chosen: Tab comes to that one, arrows choose another. A screen reader calls
+    them so too, which it would not do with a `QToolButton`.
+    """
 
     def __init__(self, icon: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._icon = icon
         self._count = ""
-        self.setProperty("kind", "rail")
         self.setCheckable(True)
-        self.setAutoRaise(True)
+        self.setAutoExclusive(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
         self._fit()
         self.toggled.connect(self._fit)
         theme().changed.connect(self._fit)
@@ -34,10 +40,27 @@ class RailButton(QToolButton):
     def sizeHint(self) -> QSize:
         return QSize(theme().size("rail") - 1, theme().size("railItem"))
 
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.update()
+
     def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
         look = theme()
         painter = QPainter(self)
+        size, words = self.iconSize(), self.fontMetrics()
+        top = (self.height() - size.height() - _GAP - words.height()) // 2
+        self.icon().paint(
+            painter, (self.width() - size.width()) // 2, top, size.width(), size.height()
+        )
+        bright = self.isChecked() or self.underMouse()
+        painter.setPen(look.color("text.primary" if bright else "text.muted"))
+        painter.drawText(
+            QRect(0, top + size.height() + _GAP, self.width(), words.height()),
+            Qt.AlignmentFlag.AlignCenter,
+            words.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width()),
+        )
         if self.isChecked():
             painter.fillRect(
                 0, self.height() // 5, 2, self.height() * 3 // 5, look.color("accent.base")
@@ -70,9 +93,6 @@ class Rail(QFrame):
         super().__init__(parent)
         self.setProperty("kind", "rail")
         self._buttons: dict[str, RailButton] = {}
-        self._group = QButtonGroup(self)
-        self._group.setExclusive(True)
-        self._group.buttonClicked.connect(self._on_clicked)
         self._top = QVBoxLayout()
         self._top.setSpacing(0)
         self._expert = Switch()
@@ -102,9 +122,13 @@ class Rail(QFrame):
         item.setProperty("page", name)
         item.setProperty("expert", expert)
         self._buttons[name] = item
-        self._group.addButton(item)
+        item.clicked.connect(lambda: self.chosen.emit(name))
         (self._bottom if bottom else self._top).addWidget(item)
         item.setVisible(not expert or self.expert)
+        above = [b for b in self._buttons.values() if self._top.indexOf(b) >= 0]
+        below = [b for b in self._buttons.values() if b not in above]
+        for before, after in itertools.pairwise([*above, self._expert, *below]):
+            QWidget.setTabOrder(before, after)
 
     def set_title(self, name: str, title: str, shortcut: str = "") -> None:
         """The word below the icon, which is also its accessible name."""
@@ -133,7 +157,7 @@ class Rail(QFrame):
 
     def focus_first(self) -> None:
         """Focus the shown page's item."""
-        shown = self._group.checkedButton()
+        shown = next((item for item in self._buttons.values() if item.isChecked()), None)
         if shown is not None:
             shown.setFocus(Qt.FocusReason.TabFocusReason)
 
@@ -155,6 +179,3 @@ class Rail(QFrame):
 
     def _fit(self) -> None:
         self.setFixedWidth(theme().size("rail"))
-
-    def _on_clicked(self, item: QToolButton) -> None:
-        self.chosen.emit(item.property("page"))
