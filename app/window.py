@@ -37,6 +37,12 @@ log = logging.getLogger(__name__)
 
 NARROW = 1180
 LEAST, USUAL = QSize(720, 480), QSize(1440, 900)
+MOST_TYPED = 1000
+_NO_TEXT = (
+    Qt.KeyboardModifier.ControlModifier
+    | Qt.KeyboardModifier.AltModifier
+    | Qt.KeyboardModifier.MetaModifier
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ class MainWindow(QMainWindow):
         self._stale = False
         self._first_run = False
         self._seen = False
+        self._typed = ""  # before there was a page to type into
         self._build()
         services.navigate = self.navigate
         services.toast = self.toast.say
@@ -96,7 +103,6 @@ class MainWindow(QMainWindow):
         services.status = self.status.set_text
         services.settings.changed.connect(self._on_settings)
         services.controller.model_changed.connect(self._on_model)
-        services.controller.state_changed.connect(self._renew_pages)
         theme().changed.connect(self._fit, Qt.ConnectionType.QueuedConnection)
         self.commands = Commands(self)
         self.retranslate()
@@ -153,6 +159,9 @@ class MainWindow(QMainWindow):
         page.focus_first()
         if kw:
             page.open(**kw)
+        if self._typed and self._shown == "chat":
+            typed, self._typed = self._typed, ""
+            page.open(type=typed)
 
     def begin_first_run(self) -> None:
         """Show the first-run page in place of the chat until a model is loaded."""
@@ -180,8 +189,8 @@ class MainWindow(QMainWindow):
         self.splitter.addWidget(self.pane)
 
     def _renew_pages(self) -> None:
-        """Build the pages anew after a change of language, once nothing runs."""
-        if not self._stale or self.services.controller.state in ("generating", "stopping"):
+        """Build the pages anew after a change of language, which Qt tells of more than once."""
+        if not self._stale:
             return
         self._stale = False
         for name, page in list(self._pages.items()):
@@ -263,6 +272,11 @@ class MainWindow(QMainWindow):
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and isinstance(focus, QAbstractButton) and focus.isEnabled():
             focus.click()  # Icons, switches and pages of the rail know only Space.
+        elif self.page is None and not event.modifiers() & _NO_TEXT:
+            if event.key() == Qt.Key.Key_Backspace:
+                self._typed = self._typed[:-1]
+            elif event.text().isprintable():
+                self._typed = (self._typed + event.text())[:MOST_TYPED]
         else:
             super().keyPressEvent(event)
 

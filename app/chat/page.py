@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedLayout, QVBoxLayout, QWidget
 
 from app.chat.attach import MAX_BYTES, Refused, read_text
 from app.chat.chat_list import ChatList
@@ -38,6 +38,7 @@ from app.chat.tokens import TokenCounter
 from app.chat.tree import Chat, Message, Role, State
 from app.chat.view import MessageView
 from app.chat.words import number, problem_text, refusal_text
+from app.choose import choose_files
 from app.i18n import told
 from app.inspector import Inspector
 from app.models.loading import LoadPanel
@@ -161,13 +162,15 @@ class ChatPage(Page):
         return self._inspector
 
     def open(self, **kw: Any) -> None:
-        """`new=True`, `pick=True`, `search=True`, `chat=id`, `attach=[paths]`, or what `memory` gave."""
+        """`new=True`, `pick=True`, `search=True`, `chat=id`, `attach=[paths]`, `type=text`, or `memory()`."""
         if kw.get("new"):
             self.new_chat()
         if "chat" in kw:
             self.session.open(kw["chat"])
         if "attach" in kw:
             self.attach([Path(p) for p in kw["attach"]])
+        if "type" in kw:
+            self.composer.editor.insertPlainText(kw["type"])
         if kw.get("search"):
             self.list.focus_search()
         if kw.get("pick"):
@@ -417,8 +420,7 @@ class ChatPage(Page):
 
     @Slot()
     def _on_attach(self) -> None:
-        files, _ = QFileDialog.getOpenFileNames(self, self.tr("Attach text files"))
-        self.attach([Path(f) for f in files])
+        self.attach(choose_files(self, self.tr("Attach text files")))
 
     @Slot(object)
     def attach(self, paths: list[Path]) -> None:

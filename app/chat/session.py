@@ -84,7 +84,7 @@ class ChatSession(QObject):
         self.chats_changed.emit()
 
     def _on_fresh_draft(self, text: str) -> None:
-        self._fresh_draft = self._fresh_draft or text
+        self._fresh_draft = text + self._fresh_draft  # Somebody may have typed on before it came.
         if self.is_fresh and text:
             self.opened.emit(self.chat, "")
 

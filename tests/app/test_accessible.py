@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.chat.page import ChatPage
 from app.i18n import Language
 from app.models.library import Library
 from app.page import Services
@@ -145,6 +146,52 @@ def test_pages_for_experts_are_in_the_rail_when_wanted_or_shown(real: MainWindow
     assert items() == ["chat", "models", "devices", "settings"]
     real.navigate("chat")
     assert items() == ["chat", "models", "settings"]
+
+
+def test_the_rail_is_a_choice_of_one_page(qtbot: QtBot, real: MainWindow) -> None:
+    real.rail.set_expert(True)
+    real.navigate("models")
+    said = {}
+    for item in real.rail.findChildren(RailButton):
+        found = QAccessible.queryAccessibleInterface(item)
+        assert found.role() == QAccessible.Role.RadioButton
+        said[found.text(QAccessible.Text.Name)] = bool(found.state().checked)
+    assert [name for name, chosen in said.items() if chosen] == ["Models"]
+
+
+def test_in_the_rail_arrows_choose_a_page_and_tab_goes_on_to_expert(
+    qtbot: QtBot, real: MainWindow
+) -> None:
+    def focused() -> str:
+        focus = real.focusWidget()
+        return name_of(focus) if real.rail.isAncestorOf(focus) else ""
+
+    real.navigate("chat")
+    real.rail.focus_first()
+    assert focused() == "Chat"
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Tab)
+    assert focused() == "Expert"
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Backtab)
+    for name in ("Models", "Settings"):
+        qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Down)
+        assert focused() == name and real.shown == name.lower()
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Backtab)
+    assert focused() == "Expert", "Settings comes after it"
+
+
+def test_what_is_typed_before_there_is_a_page_comes_into_the_message_box(
+    qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.window.MOST_TYPED", 6)
+    qtbot.keyClicks(real.focusWidget(), "What")
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Backspace)
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(real.focusWidget(), Qt.Key.Key_Return)
+    qtbot.keyClicks(real.focusWidget(), "t if so")
+    real.navigate("models")
+    for _ in range(2):
+        real.navigate("chat")
+        assert isinstance(real.page, ChatPage) and real.page.composer.text == "What i"
 
 
 def test_chat_has_the_cursor_in_the_message_box(real: MainWindow) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.page import ChatPage
+from app.i18n import Language
 from app.page import Services
 from tests.app.chat.conftest import settle
 from tests.app.conftest import whole
@@ -41,8 +42,9 @@ def test_closing_saves_what_is_typed_and_written(
 
 
 def test_a_page_built_anew_shows_the_same_chat(
-    qtbot: QtBot, page: ChatPage, services: Services, engine: FakeEngine
+    qtbot: QtBot, page: ChatPage, services: Services, engine: FakeEngine, language: Language
 ) -> None:
+    """Also in the middle of an answer, and in another language."""
     engine.answer, engine.token_s = "word " * 200, 0.005
     page.composer.set_text("question")
     page.composer._send.click()
@@ -50,11 +52,13 @@ def test_a_page_built_anew_shows_the_same_chat(
     qtbot.waitUntil(lambda: len(page.session.chat.path()[-1].text) > 20)
     page.can_close()
     page.close()
+    language.apply("ko")
     again = whole(ChatPage(services))
     qtbot.addWidget(again)
     again.resize(1100, 800)
     again.show()
     assert again.composer.text == "draft"
+    assert again.composer.mode == "stop" and again.composer._stop.text() == "중지"
     settle(qtbot, again.session)
     answer = again.session.chat.path()[-1]
     assert answer.text == "word " * 200
