@@ -22,6 +22,7 @@ from app.i18n import told
 from app.models.library import Library
 from app.models.opener import opener_of
 from app.models.overlay import DropOverlay, texts_of
+from app.models.words import reason_text
 from app.page import Services
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ class DropTarget(QObject):
         if dropped.sources:
             self._services.navigate("make_draft", source=dropped.sources[0])
         entries = [*dropped.models, *dropped.companions]
+        if entries or dropped.sources:
+            self._opener.forget_failure()
         if len(dropped.models) == 1 and copy:
             self._services.navigate("models")
             self._opener.copy_in(dropped.models[0])
@@ -203,8 +206,11 @@ class DropTarget(QObject):
         if len(models) > 1:
             title = self.tr("%n file(s) cannot be used", None, len(models))
         lines = [f"{p.name}: {why}" if not why.startswith(p.name) else why for p, why in models]
+        text = "\n".join(map(told, lines[:_MOST_REASONS]))
+        if len(models) == 1:
+            text = reason_text(*models[0])  # The title names it.
         self._services.navigate("models")
-        self._opener.report(title, "\n".join(map(told, lines[:_MOST_REASONS])), "\n".join(lines))
+        self._opener.report(title, text, "\n".join(lines))
 
 
 def local_paths(mime: QMimeData) -> tuple[Path, ...]:

@@ -9,13 +9,13 @@ from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.i18n import told
 from app.models.drafter import DrafterChoice, Offer
 from app.models.library import Group, Item, Library
 from app.models.words import (
     kind_text,
     memory_parts,
     rate_text,
+    reason_text,
     summary,
     verdict_style,
     verdict_text,
@@ -107,11 +107,9 @@ class Details(QWidget):
     def _fill(self, item: Item) -> None:
         entry = item.entry
         if item.group is Group.PROBLEM:
-            self._section(
-                Note("bad", told(entry.problem) or self.tr("This file cannot be used.")),
-                self._line(self.tr("Kind"), kind_text(entry)),
-                self._line(self.tr("File"), entry.path.name),
-            )
+            why = reason_text(entry.path, entry.problem) or self.tr("This file cannot be used.")
+            self._section(Note("bad", why), self._line(self.tr("Kind"), kind_text(entry)))
+            self._file(entry.path)
             return
         if item.estimate is not None:
             self._section(*self._fit(item.estimate))
@@ -133,10 +131,11 @@ class Details(QWidget):
                 label(self.tr("Goes with it"), "muted"),
                 *[self._companion(path) for path in entry.companions],
             )
+        self._file(entry.path)
+
+    def _file(self, path: Path) -> None:
         self._section(
-            label(self.tr("File"), "muted"),
-            label(str(entry.path), "small", wrap=True),
-            last=True,
+            label(self.tr("File"), "muted"), label(str(path), "small", wrap=True), last=True
         )
 
     def _fit(self, estimate: Estimate) -> list[QWidget]:

@@ -74,6 +74,7 @@ class LoadPanel(QWidget):
         opener.began.connect(self._on_began)
         opener.task_began.connect(self._on_task)
         opener.failed.connect(self.show_failure)
+        opener.failure_forgotten.connect(self._dismiss)
         self._progress.hide()
         self._on_state(self._controller.state)
 
@@ -173,7 +174,7 @@ class LoadPanel(QWidget):
 
     @Slot()
     def _on_closed(self) -> None:
-        self._dismiss()
+        self._opener.forget_failure()
         self.closed.emit()
 
     @Slot()

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.i18n import told
 from app.models.measuring import Measuring
 from app.models.task import OnProgress, Task, Work
-from app.models.words import translate
+from app.models.words import reason_text, translate
 from app.page import Services
 from app.report import ErrorReport, Way, report_of
 from app.widgets import gigabytes
@@ -36,10 +35,12 @@ class Opener(QObject):
         began: a load began; carries the path.
         task_began: a copy or an installation began; carries the `Task`.
         failed: it failed, or would not fit; carries an `ErrorReport` with ways out for this model.
+        failure_forgotten: the last failure was read, or something else went well.
     """
 
     began = Signal(object)
     failed = Signal(object)
+    failure_forgotten = Signal()
     task_began = Signal(object)
 
     def __init__(self, services: Services, library: Library) -> None:
@@ -56,6 +57,7 @@ class Opener(QObject):
 
     def open(self, path: Path) -> None:
         """Load a model and then show the chat; one that would not fit shows its ways out first."""
+        self.forget_failure()
         model = self._services.controller.model
         if model is not None and model.path == path:
             self._services.navigate("chat")
@@ -64,8 +66,9 @@ class Opener(QObject):
             return  # A second click while it loads.
         item = self._library.item(path)
         if item is not None and item.entry.problem:
-            title = translate("models", "{name} cannot be used").format(name=item.title)
-            self.report(title, told(item.entry.problem), item.entry.problem)
+            title = translate("models", "{name} cannot be used").format(name=path.name)
+            why = reason_text(path, item.entry.problem)
+            self.report(title, why, item.entry.problem)
             return
         if item is None or item.entry.footprint is None:
             self.load(path)
@@ -117,6 +120,11 @@ class Opener(QObject):
         """Show what is wrong with something that was to be opened."""
         self.failed_estimate = None
         self.failed.emit(ErrorReport(title, self._and_still(why), (), details or why))
+
+    def forget_failure(self) -> None:
+        """Take the card of the last failure away, on every page."""
+        self.failed_estimate = None
+        self.failure_forgotten.emit()
 
     def _begin(self, name: str, work: Work) -> None:
         if self.task is not None:

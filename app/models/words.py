@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QCoreApplication
@@ -70,6 +71,12 @@ def memory_parts(parts: Iterable[MemoryPart], short: bool = False) -> list[Memor
     return [replace(p, title=titles.get(p.kind, p.title)) for p in shown]
 
 
+def reason_text(path: Path, problem: str) -> str:
+    """What is wrong with a file, for a place that names the file already; "" for nothing."""
+    text = told(problem).removeprefix(f"{path.name}: ")
+    return text[:1].upper() + text[1:]
+
+
 def kind_text(entry: Entry) -> str:
     """What a file is, as a noun."""
     return {
@@ -130,7 +137,7 @@ def column_text(item: Item, column: str) -> str:
         case "SIZE":
             return gigabytes(entry.size)
         case "ARCHITECTURE":
-            return told(entry.problem) or build_text(entry)
+            return reason_text(entry.path, entry.problem) or build_text(entry)
         case "CONTEXT":
             return f"{entry.context:,}" if entry.context and entry.kind == "chat" else ""
         case "FITS":

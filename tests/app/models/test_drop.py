@@ -21,6 +21,7 @@ from pytestqt.qtbot import QtBot
 from app.controller import EngineController
 from app.drop import DropTarget, local_paths
 from app.models.library import Library
+from app.models.loading import LoadPanel
 from app.models.opener import opener_of
 from app.models.overlay import DropZone
 from app.page import Services
@@ -277,18 +278,33 @@ def test_a_folder_of_models_is_listed_and_none_is_loaded_unasked(
     assert {"Alpha-7B", "Omega"} <= {i.title for i in library.chat_models()}
 
 
-def test_a_damaged_file_gets_a_card(
+def test_a_damaged_file_gets_a_card_until_another_file_is_good(
     qtbot: QtBot,
     target: DropTarget,
+    services: Services,
     tmp_path: Path,
     seen: Seen,
     failures: list[ErrorReport],
     controller: EngineController,
 ) -> None:
+    panels = [LoadPanel(services, opener_of(services)) for _ in range(2)]
+    for panel in panels:
+        qtbot.addWidget(panel)
     target.open_paths([put(tmp_path / "cut.gguf", BROKEN)])
     qtbot.waitUntil(lambda: bool(failures))
     assert "cut.gguf" in failures[0].title and "again" in failures[0].why
+    assert "cut.gguf" not in failures[0].why, "once is enough"
     assert seen.pages == [("models", {})] and controller.loading is None
+    assert all(panel.card for panel in panels)
+    target.open_paths([put(tmp_path / "mmproj.gguf", PROJECTOR)])
+    qtbot.waitUntil(lambda: len(seen.pages) == 2)
+    assert not any(panel.card for panel in panels)
+    target.open_paths([tmp_path / "cut.gguf"])
+    qtbot.waitUntil(lambda: all(panel.card for panel in panels))
+    panels[0].card.dismissed.emit()  # type: ignore[union-attr]
+    assert not any(panel.card for panel in panels), (
+        "what was read on one page is no news on another"
+    )
 
 
 def test_a_model_of_an_unknown_kind_is_listed_and_not_loaded(

@@ -146,4 +146,7 @@ def test_every_cell_is_named_for_a_screen_reader(rows: ModelsTable) -> None:
 
 def test_a_problem_says_what_is_wrong(rows: ModelsTable) -> None:
     text = rows.index(7, Column.ARCHITECTURE).data()
-    assert "broken.gguf" in text and text == rows.index(7, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert text.startswith("The file is truncated"), "its name stands beside it"
+    assert "broken.gguf: the file is truncated" in rows.index(7, 0).data(
+        Qt.ItemDataRole.ToolTipRole
+    )
