@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine import cards, placement
 from engine.beside import beside
-from engine.cache.fingerprint import fingerprint_of
+from engine.cache.fingerprint import draft_name, fingerprint_of
 from engine.cache.host import HostPool
 from engine.cache.memory import DeviceMemory, Memory
 from engine.cache.prefix import PrefixCache
@@ -24,7 +24,7 @@ from engine.chat import ChatTemplate
 from engine.config import AUTO, EngineConfig, Plan, Spec
 from engine.devices import devices
 from engine.draft.base import Target
-from engine.draft.choosing import begin, choose
+from engine.draft.choosing import Chosen, begin, choose
 from engine.draft.speculation import Speculation
 from engine.errors import (
     BadRequest,
@@ -174,23 +174,24 @@ def _bring(
     )
     ops = make_ops(plan, on_progress, cancel)
 
-    def record() -> tuple[Speculation | None, str]:
+    def record() -> tuple[Speculation | None, Chosen]:
         with _freed_on_failure(ops, file.path.name):
             _preparing(on_progress)
             ops.allocate(cfg.shape, limits)
             target = Target(file, cfg, weights, ops, limits, plan)
-            drafter, note = choose(target)
+            chosen = choose(target)
+            drafter = chosen.drafter
             try:
                 with ops.recording(drafter.needs) if drafter else ops.recording():
                     model.forward(ops, weights, cfg)
                 _warm_up(ops, _sizes(plan), on_progress)
-                return (begin(drafter, target, cfg.n_vocab) if drafter else None), note
+                return (begin(drafter, target, cfg.n_vocab) if drafter else None), chosen
             except BaseException:
                 if drafter is not None:
                     drafter.close()
                 raise
 
-    def undo(made: tuple[Speculation | None, str]) -> None:
+    def undo(made: tuple[Speculation | None, Chosen]) -> None:
         if made[0] is not None:
             made[0].close()
         ops.close()
@@ -198,13 +199,13 @@ def _bring(
     with _freed_on_failure(ops, file.path.name):
         weights = load_weights(file, model.tensors(cfg), ops, on_progress, cancel)
     on_cpu = plan.device == "cpu"
-    speculation, note = beside(record, cancel, undo) if on_cpu else record()
-    drafter = speculation.drafter if speculation else None
+    speculation, chosen = beside(record, cancel, undo) if on_cpu else record()
+    drafter = chosen.drafter
     memory = DeviceMemory(ops, drafter.paged if drafter else None)
-    draft = f"{drafter.name} {plan.draft}" if drafter and drafter.paged else ""
+    draft = draft_name(drafter.name, chosen.file) if drafter and drafter.paged else ""
     fingerprint = fingerprint_of(file, plan, draft, memory.page_bytes, memory.state_bytes)
     return LoadedModel(
-        info=_info(file, plan, tokenizer, template, cfg.n_vocab, (note, *_fallbacks(ops))),
+        info=_info(file, plan, tokenizer, template, cfg.n_vocab, (chosen.note, *_fallbacks(ops))),
         config=config,
         plan=plan,
         tokenizer=tokenizer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 from engine.config import Plan
 from engine.gguf import ModelFile
@@ -18,7 +19,8 @@ def fingerprint_of(
     kind of device or the precision do. The last byte is 1 for models with recurrent state, else 0.
 
     Of the weights samples are read, and the files' sizes and times stand for the rest: no file that was
-    written to since is taken for the former one. The template and the context's length change nothing.
+    written to since is taken for the former one. `draft` is from `draft_name`, or empty for one
+    without pages. The template and the context's length change nothing.
     """
     digest = hashlib.blake2b(digest_size=31)
     kind = plan.device.partition(":")[0]
@@ -32,3 +34,12 @@ def fingerprint_of(
         for start in (0, data.size // 2, max(0, data.size - _SAMPLE)):
             digest.update(data[start : start + _SAMPLE].tobytes())
     return digest.digest() + bytes([state_bytes > 0])
+
+
+def draft_name(kind: str, path: Path | None) -> str:
+    """Names a drafter and the file or folder that it was read from, another one after each change to it."""
+    if path is None:
+        return kind
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, file.stat()) for file in files if file.is_file()]
+    return repr((kind, [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,41 +21,52 @@ from engine.ops.base import Ops, StepInput
 from engine.paths import cache_dir
 
 
-def choose(target: Target) -> tuple[Drafter | None, str]:
-    """The drafter that the plan asks for, else the best that is at hand; and what is to be told.
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A drafter or none, the file that it is read from if there is one, and what is to be told."""
+
+    drafter: Drafter | None = None
+    file: Path | None = None
+    note: str = ""
+
+
+def choose(target: Target) -> Chosen:
+    """The drafter that the plan asks for, else the best that is at hand.
 
     To be asked for before the target is recorded. A draft that was asked for and does not fit raises.
     """
     plan = target.plan
     if plan.spec is Spec.OFF:
-        return None, ""
+        return Chosen()
     if not hasattr(target.ops, "accept"):
         if plan.draft is not None or plan.spec is not Spec.AUTO:
-            return None, f"Speculation is left out: {plan.device} cannot verify drafts yet."
-        return None, ""
+            note = f"Speculation is left out: {plan.device} cannot verify drafts yet."
+            return Chosen(note=note)
+        return Chosen()
     if str(plan.draft) in FILELESS_DRAFTERS:
-        return open_drafter(str(plan.draft), target, None), ""
+        return Chosen(open_drafter(str(plan.draft), target, None))
     if plan.draft is not None:
         drafter = _open_file(_kind_of(plan.draft), target, plan.draft)
-        return drafter, " ".join(getattr(drafter, "warnings", ()))
+        return Chosen(drafter, plan.draft, " ".join(getattr(drafter, "warnings", ())))
     return _at_hand(target)
 
 
-def _at_hand(target: Target) -> tuple[Drafter, str]:
+def _at_hand(target: Target) -> Chosen:
     """What comes with Lucebox for the target, else its own draft layer, else prompt lookup."""
     notes = []
     if (path := shipped_draft(target.file)) is not None:
         try:
             drafter = _open_file("dflash", target, path)
-            return drafter, f"The draft {path.stem}, which comes with Lucebox, guesses."
+            note = f"The draft {path.stem}, which comes with Lucebox, guesses."
+            return Chosen(drafter, path, note)
         except EngineError as error:
             notes.append(f"The draft {path.stem}, which comes with Lucebox, is left out: {error}")
     if getattr(target.cfg, "n_nextn", 0):
         try:
-            return open_drafter("mtp", target, None), " ".join(notes)
+            return Chosen(open_drafter("mtp", target, None), note=" ".join(notes))
         except EngineError as error:
             notes.append(f"The model's own draft layer is left out: {error}")
-    return open_drafter("ngram", target, None), " ".join(notes)
+    return Chosen(open_drafter("ngram", target, None), note=" ".join(notes))
 
 
 def _open_file(kind: str, target: Target, path: Path) -> Drafter:

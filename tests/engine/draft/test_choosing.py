@@ -14,6 +14,7 @@ from engine.devices import Device
 from engine.draft import choosing, mtp, shipped
 from engine.errors import UnsupportedModel
 from engine.gguf import read_header
+from engine.loading import load_model
 from engine.placement import estimate, resolve
 from tests.engine.draft.drafts import draft_path, target_path
 from tests.engine.gguf_writer import model
@@ -44,7 +45,7 @@ def choose(path: Path, n_nextn: int = 0, **changes: Any) -> str | None:
         ops=SimpleNamespace(accept=None),
         file=header,
     )
-    drafter, _ = choosing.choose(target)
+    drafter = choosing.choose(target).drafter
     return drafter.name if drafter else None
 
 
@@ -106,9 +107,10 @@ def test_a_draft_of_ours_that_fails_never_fails_the_load(
         ops=SimpleNamespace(accept=None),
         file=header,
     )
-    drafter, note = choosing.choose(target)
-    assert drafter is not None and drafter.name == "ngram"
-    assert "dflash_qwen3-full.lucebox-a" in note and "It was made for 3 layers." in note
+    chosen = choosing.choose(target)
+    assert chosen.drafter is not None and chosen.drafter.name == "ngram" and chosen.file is None
+    assert "dflash_qwen3-full.lucebox-a" in chosen.note
+    assert "It was made for 3 layers." in chosen.note
 
 
 def test_a_drafter_is_chosen_by_name(tmp_path: Path, asked: list[Any]) -> None:
@@ -140,3 +142,19 @@ def test_a_file_is_not_taken_for_a_name(
     monkeypatch.chdir(tmp_path)
     assert choose(path, draft="./ngram") == "model"
     assert asked == [("model", draft)]
+
+
+def test_pages_of_another_draft_of_ours_are_not_taken_for_this_ones(
+    model_with_a_draft: Path, tmp_path: Path
+) -> None:
+    def fingerprint() -> bytes:
+        loaded = load_model(model_with_a_draft, EngineConfig(threads=1, max_ctx=256))
+        assert loaded.speculation is not None and loaded.speculation.drafter.name == "dflash"
+        loaded.close()
+        return loaded.scheduler.cache.fingerprint
+
+    first = fingerprint()
+    assert fingerprint() == first
+    (ours,) = tmp_path.glob("*.gguf")
+    draft_path("dflash_qwen3", "swa", "lucebox-a", tmp_path).replace(ours)
+    assert fingerprint() != first
