@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from PySide6.QtCore import QLocale, QSignalBlocker, Qt, QTimer, Slot
@@ -41,6 +40,8 @@ class ServerPage(Page):
         self.server = LocalServer.of(services)
         self._cache = CachePane(DiskCache.of(services))
         self.requests = Requests(self)
+        self._view = RequestsView(self.requests)
+        self._going_on = 0
         self._texts = IconButton("eye", "")
         self._seen = label("", "small")
         self._timer = QTimer(self, interval=EVERY_MS)
@@ -91,8 +92,7 @@ class ServerPage(Page):
         self._column.addLayout(self._make_table_head())
         self._column.addWidget(self._none)
         yield
-        self._view = RequestsView(self.requests)
-        yield
+        self._view.held_changed.connect(self._on_held)
         self._column.addWidget(self._view, 1)
         yield
         self._switch.toggled.connect(self.server.set_on)
@@ -123,7 +123,10 @@ class ServerPage(Page):
     @Slot()
     def look(self) -> None:
         """Show the requests and the cache of this moment."""
-        self.requests.refresh(self.server.requests(self._texts.isChecked()), time.monotonic())
+        lives = self.server.requests(self._texts.isChecked())
+        self._going_on = sum(not live.ended for live in lives)
+        if not self._view.held:
+            self.requests.refresh(lives)
         engine = self.services.controller.engine
         metrics = engine.metrics() if engine is not None else Metrics()
         self._cache.show_numbers(metrics)
@@ -281,7 +284,7 @@ class ServerPage(Page):
         if state == "on" and since is not None:
             begun = QLocale().toString(since.time(), QLocale.FormatType.ShortFormat)
             text = self.tr("On since {time}, requests now: {n}")
-            said = text.format(time=begun, n=self.requests.going_on)
+            said = text.format(time=begun, n=self._going_on)
         else:
             said = {
                 "starting": self.tr("Starting…"),
@@ -313,14 +316,28 @@ class ServerPage(Page):
             self.look()
 
     def _show_texts(self, shown: bool) -> None:
-        if shown:
-            self._seen.setText(
-                self.tr("while this page is open; prompts are shown, and kept nowhere")
-            )
-        else:
-            self._seen.setText(self.tr("while this page is open; prompts are not shown"))
         name = self.tr("Hide the prompts") if shown else self.tr("Show what the prompts begin with")
         self._texts.set_name(name)
+        self._show_seen()
+
+    def _show_seen(self) -> None:
+        """What the table shows, or why it stands still."""
+        if self._view.held == "hover":
+            text = self.tr("frozen while the pointer is over the table")
+        elif self._view.held == "focus":
+            text = self.tr("frozen while a row is chosen; Esc lets go")
+        elif self._texts.isChecked():
+            text = self.tr("prompts are shown while they are answered, and kept nowhere")
+        else:
+            text = self.tr("prompts are not shown or kept")
+        self._seen.setText(text)
+        self._view.setAccessibleDescription(text)
+
+    @Slot()
+    def _on_held(self) -> None:
+        self._show_seen()
+        if not self._view.held and self._timer.isActive():
+            self.look()
 
     @Slot(bool)
     def _on_pause(self, paused: bool) -> None:

@@ -1,27 +1,32 @@
-"""The requests of other programs, newest first: what they are and how far; what they say only if asked."""
+"""The requests of other programs, newest first: whose, how far, how they went; what they say if asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import IntEnum
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import (
     QAbstractTableModel,
+    QEvent,
     QLocale,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
     Qt,
+    Signal,
+    Slot,
 )
+from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.theme import theme
 
 if TYPE_CHECKING:
-    from engine.api.turn import Live
+    from engine.api.journal import Live
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -32,39 +37,31 @@ class Column(IntEnum):
     """The columns, in order."""
 
     TIME = 0
-    PATH = 1
-    MODEL = 2
-    TEXT = 3
-    PROMPT = 4
-    REUSED = 5
-    OUT = 6
-    RATE = 7
-    STATE = 8
+    CLIENT = 1
+    PATH = 2
+    MODEL = 3
+    TEXT = 4
+    PROMPT = 5
+    REUSED = 6
+    OUT = 7
+    RATE = 8
+    STATE = 9
 
 
 _NUMBERS = (Column.PROMPT, Column.REUSED, Column.OUT, Column.RATE)
 _WIDTHS = {
-    Column.TIME: 88,
-    Column.PATH: 190,
-    Column.PROMPT: 84,
-    Column.REUSED: 84,
-    Column.OUT: 72,
-    Column.RATE: 72,
-    Column.STATE: 110,
+    Column.TIME: 80,
+    Column.CLIENT: 112,
+    Column.PATH: 172,
+    Column.PROMPT: 72,
+    Column.REUSED: 72,
+    Column.OUT: 64,
+    Column.RATE: 64,
+    Column.STATE: 164,
 }
 # Hidden in this order where there is little room.
 _FIRST_TO_GO = (Column.TIME, Column.RATE, Column.REUSED)
 _LEAST_MODEL, _USUAL_ROW = 110, 36
-
-
-@dataclass(slots=True)
-class Row:
-    """A request as it was seen last; `began` is when it was first seen to write, and from which token."""
-
-    live: Live
-    ended: bool = False
-    began: tuple[float, int] | None = None
-    rate: float = 0.0
 
 
 class Requests(QAbstractTableModel):
@@ -72,9 +69,10 @@ class Requests(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[Row] = []
+        self._rows: list[Live] = []
         self._titles = {
             Column.TIME: self.tr("Time"),
+            Column.CLIENT: self.tr("Client"),
             Column.PATH: self.tr("Path"),
             Column.MODEL: self.tr("Model"),
             Column.TEXT: self.tr("Says"),
@@ -84,40 +82,42 @@ class Requests(QAbstractTableModel):
             Column.RATE: self.tr("tok/s"),
             Column.STATE: self.tr("State"),
         }
-
-    @property
-    def going_on(self) -> int:
-        """How many have not ended."""
-        return sum(not row.ended for row in self._rows)
+        self._refusals = {
+            400: self.tr("not as expected"),
+            401: self.tr("no valid key"),
+            403: self.tr("not allowed"),
+            404: self.tr("not there"),
+            405: self.tr("not possible"),
+            408: self.tr("too slow"),
+            413: self.tr("too large"),
+            499: self.tr("client left"),
+            503: self.tr("not available"),
+        }
 
     def forget_texts(self) -> None:
         """Keep nothing of what the requests say."""
-        for row in self._rows:
-            row.live = replace(row.live, text="")
-        self._tell(self._rows)
+        for n, live in enumerate(self._rows):
+            if live.text:
+                self._put(n, replace(live, text=""))
 
-    def refresh(self, lives: Sequence[Live], now: float) -> None:
-        """Show what goes on `now` (a time in s), the oldest first."""
-        known = {row.live.id: row for row in self._rows}
-        there = {live.id for live in lives}
-        fresh = [Row(live) for live in lives if live.id not in known]
-        before = [row for row in self._rows if not row.ended]
-        for live in lives:
-            if (row := known.get(live.id)) is not None:
-                row.live = live
-        for row in before:
-            row.ended = row.live.id not in there
-            _measure(row, now)
-        self._tell(before)
-        self._add(fresh)
+    def refresh(self, lives: Sequence[Live]) -> None:
+        """Show these, the oldest first; those that are there stay, and what was seen of their texts."""
+        now = {live.id: live for live in lives}
+        for n, before in enumerate(self._rows):
+            if (live := now.pop(before.id, None)) is not None:
+                if before.text and live.ended:
+                    live = replace(live, text=before.text)
+                if live != before:
+                    self._put(n, live)
+            elif not before.ended:  # its server was stopped
+                self._put(n, replace(before, seconds=0.0, status=0))
+        self._add(list(now.values()))
 
-    def _tell(self, changed: Iterable[Row]) -> None:
-        places = {id(row): n for n, row in enumerate(self._rows)}
-        for row in changed:
-            n = places[id(row)]
-            self.dataChanged.emit(self.index(n, 0), self.index(n, len(Column) - 1))
+    def _put(self, n: int, live: Live) -> None:
+        self._rows[n] = live
+        self.dataChanged.emit(self.index(n, 0), self.index(n, len(Column) - 1))
 
-    def _add(self, fresh: list[Row]) -> None:
+    def _add(self, fresh: list[Live]) -> None:
         if not fresh:
             return
         self.beginInsertRows(QModelIndex(), 0, len(fresh) - 1)
@@ -148,20 +148,24 @@ class Requests(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
-        row, column = self._rows[index.row()], Column(index.column())
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return self._text(row, column)
+        live, column = self._rows[index.row()], Column(index.column())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(live, column)
+        if role == Qt.ItemDataRole.ToolTipRole:  # a client's words are no markup
+            return f"<qt>{escape(self._text(live, column))}</qt>"
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
-        if role == Qt.ItemDataRole.ForegroundRole and (row.ended or column < Column.PROMPT):
-            return theme().color("text.muted")
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return _color(live, column)
         return None
 
-    def _text(self, row: Row, column: Column) -> str:
-        live, numbers = row.live, QLocale()
+    def _text(self, live: Live, column: Column) -> str:
+        numbers = QLocale()
         match column:
             case Column.TIME:
                 return datetime.fromtimestamp(live.since).strftime("%H:%M:%S")
+            case Column.CLIENT:
+                return live.client
             case Column.PATH:
                 return live.path
             case Column.MODEL:
@@ -175,26 +179,34 @@ class Requests(QAbstractTableModel):
             case Column.OUT:
                 return numbers.toString(live.written_tokens) if live.written_tokens else ""
             case Column.RATE:
-                return numbers.toString(row.rate, "f", 1) if row.rate else ""
+                return numbers.toString(live.rate, "f", 1) if live.rate else ""
             case Column.STATE:
-                return self._state(row)
+                return self._state(live)
 
-    def _state(self, row: Row) -> str:
-        if row.ended:
+    def _state(self, live: Live) -> str:
+        if live.seconds is None:
+            if not live.admitted:
+                return self.tr("waiting")
+            return self.tr("writing") if live.written_tokens else self.tr("reading")
+        if live.fault == "left":
+            return self.tr("client left, stopped")
+        if live.fault == "failed":
+            return self.tr("{status}, broken off").format(status=live.status)
+        if not live.status:
             return self.tr("ended")
-        if not row.live.admitted:
-            return self.tr("waiting")
-        return self.tr("writing") if row.live.written_tokens else self.tr("reading")
+        if live.status >= 400:
+            return f"{live.status} {self._refusals.get(live.status, self.tr('failed'))}"
+        seconds = QLocale().toString(live.seconds, "f", 1)
+        return self.tr("{status}, {n} s").format(status=live.status, n=seconds)
 
 
-def _measure(row: Row, now: float) -> None:
-    written = row.live.written_tokens
-    if row.ended or not written:
-        return
-    if row.began is None:
-        row.began = now, written
-    elif now > row.began[0] and written > row.began[1]:
-        row.rate = (written - row.began[1]) / (now - row.began[0])
+def _color(live: Live, column: Column) -> QColor | None:
+    if column == Column.STATE and live.ended:
+        if live.fault == "left":
+            return theme().color("state.warn")
+        if live.fault or live.status >= 400:
+            return theme().color("state.bad")
+    return theme().color("text.muted") if live.ended or column == Column.TIME else None
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:
@@ -203,11 +215,20 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 
 
 class RequestsView(QTableView):
-    """The table on screen."""
+    """The table on screen; what is read there is not to move.
+
+    Signals:
+        held_changed: `held` is another.
+    """
+
+    held_changed = Signal()
 
     def __init__(self, model: Requests, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._hovered = False
+        self._held = ""
         self.setModel(model)
+        model.rowsInserted.connect(self._hold)
         self.setAccessibleName(self.tr("Requests of other programs"))
         self.setShowGrid(False)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -225,6 +246,52 @@ class RequestsView(QTableView):
         self.show_texts(False)
         theme().changed.connect(self._fit)
         self._fit()
+
+    @property
+    def held(self) -> str:
+        """Why the rows are to stay as they are: "hover" or "focus"; empty where they may change."""
+        return self._held
+
+    @Slot()
+    def _hold(self) -> None:
+        held = "focus" if self.hasFocus() and self.currentIndex().isValid() else ""
+        held = "hover" if self._hovered and self.model().rowCount() else held
+        if held != self._held:
+            self._held = held
+            self.held_changed.emit()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self._hovered = True
+        self._hold()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._hovered = False
+        self._hold()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._hovered = False
+        self._hold()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._hold()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._hold()
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        super().currentChanged(current, previous)
+        self._hold()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.currentIndex().isValid():
+            self.setCurrentIndex(QModelIndex())
+        else:
+            super().keyPressEvent(event)
 
     def show_texts(self, shown: bool) -> None:
         """Show or hide the beginnings of the prompts; what stretches is the widest column."""

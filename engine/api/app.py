@@ -27,7 +27,7 @@ ROUTERS = (
 
 def make_app(models: Models, key: str | None = None) -> ASGIApp:
     """The application that serves `models` to clients who send `key`, or to all where it is None."""
-    return Guard(bare_app(models), models.config, key)
+    return models.journal.keeping(Guard(bare_app(models), models.config, key))
 
 
 def bare_app(models: Models) -> FastAPI:

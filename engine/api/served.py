@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine import cards
 from engine.api.errors import RETRY_AFTER_S, ApiError
+from engine.api.journal import Journal
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, ServerConfig
 from engine.engine import Engine
@@ -115,6 +116,7 @@ class Models:
     def __init__(self, config: ServerConfig, served: list[Served]) -> None:
         self.config = config
         self.all = served
+        self.journal = Journal()
         self.closing = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 

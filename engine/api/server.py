@@ -14,8 +14,8 @@ import uvicorn
 
 from engine.api.app import make_app
 from engine.api.auth import api_key
+from engine.api.journal import Live
 from engine.api.served import Models, Served
-from engine.api.turn import Live
 from engine.config import ServerConfig
 from engine.connect import address
 from engine.errors import BadRequest, EngineError
@@ -57,9 +57,8 @@ class Server:
         return self._thread is not None and self._thread.is_alive()
 
     def requests(self, texts: bool = False) -> list[Live]:
-        """What is being answered now, the oldest first; what it is about only with `texts`."""
-        turns = [turn for one in self.models.all for turn in list(one.turns)]
-        return sorted((turn.live(texts) for turn in turns), key=lambda live: live.since)
+        """What is being answered and the newest that was, the oldest first; texts only with `texts`."""
+        return self.models.journal.lives(texts)
 
     def bind(self) -> socket.socket:
         """Take the address; `EngineError` where that cannot be had."""

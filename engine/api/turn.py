@@ -34,6 +34,7 @@ from fastapi import Response
 from engine.api import wire
 from engine.api.channel import Channel, Item
 from engine.api.errors import ApiError, as_api_error
+from engine.api.journal import Live, Visit
 from engine.api.logprobs import Row, row
 from engine.api.served import Models, Served
 from engine.api.wire import EventStream, JsonResponse, until_left
@@ -83,6 +84,7 @@ class Ask:
     logprobs: int | None = None
     prefix_cache: bool = True
     agent_turn_cache: bool = True
+    disk_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +113,6 @@ class Ended:
     end: Finished
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A request that is going on: its path, since when (Unix time), and whether its prompt was admitted.
-
-    `reused_tokens` of its prompt needed no computation, 0 before it is admitted. `text` is the beginning of
-    what the user wrote last, only where it was asked for.
-    """
-
-    id: str
-    path: str
-    model: str
-    since: int
-    admitted: bool
-    prompt_tokens: int
-    reused_tokens: int
-    written_tokens: int
-    text: str = ""
-
-
 TurnEvent = Opened | Delta | Ended
 
 
@@ -146,14 +129,15 @@ class _Choice:
 class Turn:
     """The choices of one client's request while they are written; used on the API's loop only."""
 
-    def __init__(self, models: Models, served: Served, asks: Sequence[Ask], path: str = "") -> None:
+    def __init__(self, models: Models, served: Served, asks: Sequence[Ask]) -> None:
         self.id = secrets.token_hex(12)
         self.created = int(time.time())
         self.model = served.name
         self.served = served
-        self.path = path
         self.written = 0
         self.reused = 0
+        self._first: tuple[float, int] | None = None  # when which token was written
+        self._latest = 0.0
         self._models = models
         self._channel = Channel(self._cancel_all)
         self._backlog: list[Item] = []
@@ -187,6 +171,7 @@ class Turn:
                 format=ask.format,
                 logprobs=ask.logprobs,
                 prefix_cache=ask.prefix_cache,
+                disk_tokens=ask.disk_tokens,
                 agent_turn_cache=ask.agent_turn_cache and self._models.config.agent_turn_cache,
             )
             choice = _Choice(ask, engine.submit(request, self._channel.listener(index)))
@@ -241,13 +226,20 @@ class Turn:
             accepted_tokens=sum(u.accepted_tokens for u in ends),
         )
 
-    def live(self, texts: bool = False) -> Live:
-        """What can be told of it now, from any thread; with `texts` also what it is about."""
-        prompt = sum(choice.prompt_tokens or 0 for choice in list(self.choices))
-        return Live(
-            self.id, self.path, self.model, self.created, self._opened, prompt, self.reused, self.written,
-            _excerpt(self._all[0]) if texts and self._all else "",
-        )  # fmt: skip
+    def told(self, live: Live, texts: bool = False) -> Live:
+        """The request with what can be told of its answer now, from any thread."""
+        first_at, first = self._first or (self._latest, 0)
+        seconds = self._latest - first_at
+        return replace(
+            live,
+            model=self.model,
+            admitted=self._opened,
+            prompt_tokens=sum(choice.prompt_tokens or 0 for choice in list(self.choices)),
+            reused_tokens=self.reused,
+            written_tokens=self.written,
+            rate=(self.written - first) / seconds if seconds > 0 else 0.0,
+            text=_excerpt(self._all[0]) if texts and self._all else "",
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -278,6 +270,8 @@ class Turn:
                 return [Opened(prompt, reused)] if first else []
             case TextDelta(tokens=tokens, pieces=pieces, logprobs=logprobs):
                 self.written += len(tokens)
+                self._latest = time.monotonic()
+                self._first = self._first or (self._latest, self.written)
                 content = [row(found) for found in logprobs if found.part is Part.CONTENT]
                 return self._deltas(index, choice, pieces, content)
             case Finished(reason=FinishReason.CANCELLED):
@@ -340,11 +334,11 @@ def _joined(items: list[Item]) -> list[Item]:
     return out
 
 
-async def open_turn(models: Models, asks: Sequence[Ask], path: str = "") -> Turn:
+async def open_turn(models: Models, asks: Sequence[Ask], visit: Visit) -> Turn:
     """A turn that the engine has accepted, on the model that `asks` name."""
     n = sum(ask.n for ask in asks)
     served = await models.take(asks[0].model, n)
-    turn = Turn(models, served, asks, path)
+    turn = visit.turn = Turn(models, served, asks)
     try:
         await turn.start()
     except BaseException as error:
@@ -364,7 +358,7 @@ async def respond(
     request: HttpRequest, asks: Sequence[Ask], stream: bool, whole: Whole, frames: Frames, failure: Failure
 ) -> Response:  # fmt: skip
     """The whole answer to a request, or its stream; `failure` makes the last frame of a stream that fails."""
-    opening = open_turn(request.app.state.models, asks, request.url.path)
+    opening = open_turn(request.app.state.models, asks, request.state.visit)
     if stream:
         return await _stream(request, asyncio.ensure_future(opening), frames, failure)
     turn = await until_left(request, opening)
@@ -397,7 +391,12 @@ async def _stream(
         return Response(status_code=499)
     if opening.done():
         opening.result()  # what is wrong with a request is told by its status
-    return EventStream(written(), lambda e: failure(as_api_error(e)), close)
+
+    def broken(error: Exception) -> bytes:
+        request.state.visit.fault = "failed"
+        return failure(as_api_error(error))
+
+    return EventStream(written(), broken, close)
 
 
 def _excerpt(ask: Ask) -> str:

@@ -1691,7 +1691,7 @@
     </message>
     <message>
         <source>The check was stopped.</source>
-        <translation>검사를 멈췄습니다.</translation>
+        <translation>검사를 중지했습니다.</translation>
     </message>
     <message>
         <source>The comparison was stopped.</source>
@@ -1884,10 +1884,6 @@
     <message>
         <source>The model needs {0} and {1} are free; it may be slow until other programs give memory back.</source>
         <translation>모델에 필요한 메모리는 {0}인데 여유는 {1}입니다. 다른 프로그램이 메모리를 돌려줄 때까지 느릴 수 있습니다.</translation>
-    </message>
-    <message>
-        <source>The model produced NaN or infinity, first {0}. The file may be damaged, or its numbers overflow in fast precision: check the file&apos;s hash, or load it with --precision exact.</source>
-        <translation>모델이 NaN 또는 무한대를 냈습니다. 처음 나온 곳: {0}. 파일이 손상되었거나 빠른 정밀도에서 수가 넘칠 수 있습니다. 파일의 해시를 확인하거나 --precision exact로 불러오세요.</translation>
     </message>
     <message>
         <source>The model was changed before the request began. Send it again.</source>
@@ -2534,6 +2530,30 @@
         <translation>지금까지의 가중치</translation>
     </message>
     <message>
+        <source>with {0}{1} times as likely</source>
+        <translation>{0}{1}배의 가능성</translation>
+    </message>
+    <message>
+        <source>{0} is the source itself; leave {1} out.</source>
+        <translation>{0}은(는) 원본 파일입니다. {1} 선택을 해제하세요.</translation>
+    </message>
+    <message>
+        <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
+        <translation>{0}. {1} 설정에서는 더 잘 추측하여 한 번에 토큰 {3}개가 아니라 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
+    </message>
+    <message>
+        <source>window: the whole context</source>
+        <translation>창: 전체 컨텍스트</translation>
+    </message>
+    <message>
+        <source>, first {0}</source>
+        <translation>, 처음 나온 곳: {0}</translation>
+    </message>
+    <message>
+        <source>The model produced NaN or infinity{0}. The file may be damaged, or its numbers overflow in fast precision: check the file&apos;s hash, or load it with --precision exact.</source>
+        <translation>모델이 NaN 또는 무한대를 냈습니다{0}. 파일이 손상되었거나 빠른 정밀도에서 수가 넘칠 수 있습니다. 파일의 해시를 확인하거나 --precision exact로 불러오세요.</translation>
+    </message>
+    <message>
         <source>window: causality everywhere</source>
         <translation>창: 모든 레이어에 인과성</translation>
     </message>
@@ -2544,26 +2564,6 @@
     <message>
         <source>window: no causality</source>
         <translation>창: 인과성 없음</translation>
-    </message>
-    <message>
-        <source>window: the whole context</source>
-        <translation>창: 전체 컨텍스트</translation>
-    </message>
-    <message>
-        <source>with {0}{1} times as likely</source>
-        <translation>{0}{1}배의 확률</translation>
-    </message>
-    <message>
-        <source>{0} is the source itself; leave {1} out.</source>
-        <translation>{0}은(는) 원본 파일입니다. {1} 선택을 해제하세요.</translation>
-    </message>
-    <message>
-        <source>{0} of the files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
-        <translation>{1}의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제하세요.</translation>
-    </message>
-    <message>
-        <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
-        <translation>{0}. {1} 설정에서는 더 잘 추측하며, 한 번에 토큰 {3}개가 아니라 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
     </message>
     <message>
         <source>{0} a layer</source>
@@ -2692,6 +2692,10 @@
     <message>
         <source>{0} of the draft is not used: Lucebox drafts take the target&apos;s.</source>
         <translation>초안의 것은 쓰지 않습니다: {0}. Lucebox 초안은 대상 모델의 것을 씁니다.</translation>
+    </message>
+    <message>
+        <source>{0} of the files in {1} could not be deleted. Their key is, so that nobody can read them; delete them by hand.</source>
+        <translation>{1}의 파일 {0}개를 삭제하지 못했습니다. 키는 삭제했으므로 아무도 읽을 수 없습니다. 직접 삭제하세요.</translation>
     </message>
     <message>
         <source>{0} of {1} bytes finds no room</source>
@@ -3949,6 +3953,10 @@
         <translation>시각</translation>
     </message>
     <message>
+        <source>Client</source>
+        <translation>클라이언트</translation>
+    </message>
+    <message>
         <source>Path</source>
         <translation>경로</translation>
     </message>
@@ -3981,8 +3989,56 @@
         <translation>상태</translation>
     </message>
     <message>
+        <source>not as expected</source>
+        <translation>형식이 맞지 않음</translation>
+    </message>
+    <message>
+        <source>no valid key</source>
+        <translation>올바른 키 없음</translation>
+    </message>
+    <message>
+        <source>not allowed</source>
+        <translation>허용되지 않음</translation>
+    </message>
+    <message>
+        <source>not there</source>
+        <translation>없는 주소</translation>
+    </message>
+    <message>
+        <source>not possible</source>
+        <translation>지원하지 않는 방식</translation>
+    </message>
+    <message>
+        <source>too slow</source>
+        <translation>시간 초과</translation>
+    </message>
+    <message>
+        <source>too large</source>
+        <translation>너무 큼</translation>
+    </message>
+    <message>
+        <source>client left</source>
+        <translation>클라이언트가 떠남</translation>
+    </message>
+    <message>
+        <source>not available</source>
+        <translation>지금 사용할 수 없음</translation>
+    </message>
+    <message>
+        <source>client left, stopped</source>
+        <translation>클라이언트가 떠나 멈춤</translation>
+    </message>
+    <message>
+        <source>{status}, broken off</source>
+        <translation>{status}, 중간에 끊김</translation>
+    </message>
+    <message>
         <source>ended</source>
         <translation>끝남</translation>
+    </message>
+    <message>
+        <source>{status}, {n} s</source>
+        <translation>{status}, {n}초</translation>
     </message>
     <message>
         <source>waiting</source>
@@ -4144,14 +4200,6 @@
         <translation>다른 PC도 접속할 수 있으며, 키가 필요합니다.</translation>
     </message>
     <message>
-        <source>while this page is open; prompts are shown, and kept nowhere</source>
-        <translation>이 페이지가 열려 있는 동안; 프롬프트를 표시하며, 저장하지 않습니다</translation>
-    </message>
-    <message>
-        <source>while this page is open; prompts are not shown</source>
-        <translation>이 페이지가 열려 있는 동안; 프롬프트는 표시하지 않습니다</translation>
-    </message>
-    <message>
         <source>Not needed</source>
         <translation>필요 없음</translation>
     </message>
@@ -4194,6 +4242,22 @@
     <message>
         <source>Show what the prompts begin with</source>
         <translation>프롬프트의 앞부분 표시</translation>
+    </message>
+    <message>
+        <source>frozen while the pointer is over the table</source>
+        <translation>포인터가 표 위에 있는 동안 멈춤</translation>
+    </message>
+    <message>
+        <source>frozen while a row is chosen; Esc lets go</source>
+        <translation>행이 선택된 동안 멈춤, Esc로 해제</translation>
+    </message>
+    <message>
+        <source>prompts are shown while they are answered, and kept nowhere</source>
+        <translation>답하는 동안 프롬프트를 보여 주며, 어디에도 저장하지 않음</translation>
+    </message>
+    <message>
+        <source>prompts are not shown or kept</source>
+        <translation>프롬프트는 보여 주지도 저장하지도 않음</translation>
     </message>
     <message>
         <source>Go on with the table</source>
@@ -4248,11 +4312,11 @@
     </message>
     <message>
         <source>Always in memory</source>
-        <translation>항상 메모리에</translation>
+        <translation>항상 메모리에 유지</translation>
     </message>
     <message>
         <source>Only while it is needed</source>
-        <translation>필요할 때만</translation>
+        <translation>필요한 동안만</translation>
     </message>
     <message>
         <source>First model</source>
@@ -4499,24 +4563,12 @@
         <translation>드래프트 모델</translation>
     </message>
     <message>
-        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one what guesses is the draft that comes with Lucebox for the model, its own draft layers (mtp), or what the text repeats (ngram).</source>
-        <translation>추측하는 파일: 이 모델용으로 만든 드래프트 또는 같은 어휘의 작은 모델. 없으면 Lucebox에 들어 있는 이 모델의 드래프트, 모델 자체의 드래프트 레이어(mtp) 또는 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
-    </message>
-    <message>
         <source>Draft budget</source>
         <translation>추측 한도</translation>
     </message>
     <message>
         <source>Most tokens guessed at once; by default chosen from what pays.</source>
         <translation>한 번에 추측하는 최대 토큰 수입니다. 기본값은 이득에 따라 정해집니다.</translation>
-    </message>
-    <message>
-        <source>Draft between requests</source>
-        <translation>요청 사이의 드래프트</translation>
-    </message>
-    <message>
-        <source>persistent keeps a draft&apos;s file in the device&apos;s memory, request-scoped only while a text is written; auto keeps it where memory is not short.</source>
-        <translation>persistent는 드래프트 파일을 장치 메모리에 계속 두고, request-scoped는 글을 쓰는 동안에만 둡니다. auto는 메모리가 부족하지 않으면 계속 둡니다.</translation>
     </message>
     <message>
         <source>Prefix cache</source>
@@ -4529,6 +4581,18 @@
     <message>
         <source>MiB</source>
         <translation>MiB</translation>
+    </message>
+    <message>
+        <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one what guesses is the draft that comes with Lucebox for the model, its own draft layers (mtp), or what the text repeats (ngram).</source>
+        <translation>추측하는 파일: 이 모델용으로 만든 드래프트 또는 같은 어휘의 작은 모델. 없으면 Lucebox에 들어 있는 이 모델의 드래프트, 모델 자체의 드래프트 레이어(mtp) 또는 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
+    </message>
+    <message>
+        <source>Draft between requests</source>
+        <translation>요청 사이의 드래프트</translation>
+    </message>
+    <message>
+        <source>persistent keeps a draft&apos;s file in the device&apos;s memory, request-scoped only while a text is written; auto keeps it where memory is not short.</source>
+        <translation>persistent는 드래프트 파일을 장치 메모리에 계속 두고, request-scoped는 글을 쓰는 동안에만 둡니다. auto는 메모리가 부족하지 않으면 계속 둡니다.</translation>
     </message>
     <message>
         <source>unlimited</source>
@@ -5463,6 +5527,30 @@
 <context>
     <name>tune</name>
     <message>
+        <source>The model runs with the new settings.</source>
+        <translation>모델이 새 설정으로 실행됩니다.</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>자동</translation>
+    </message>
+    <message>
+        <source>What the text repeats</source>
+        <translation>반복되는 글</translation>
+    </message>
+    <message>
+        <source>The model&apos;s own draft layer</source>
+        <translation>모델 자체 초안 층</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>끔</translation>
+    </message>
+    <message>
         <source>{size} of KV cache for {n} tokens; each 1,024 more take {more}.</source>
         <translation>{n} 토큰에 KV 캐시 {size}, 1,024 토큰마다 {more} 추가.</translation>
     </message>
@@ -5489,30 +5577,6 @@
     <message>
         <source>More guesses make a pass dearer; automatic weighs that by what passes cost here.</source>
         <translation>많이 예측할수록 한 번의 검사가 비싸집니다. 자동은 이 PC의 검사 비용을 따져 정합니다.</translation>
-    </message>
-    <message>
-        <source>The model runs with the new settings.</source>
-        <translation>모델이 새 설정으로 실행됩니다.</translation>
-    </message>
-    <message>
-        <source>automatic</source>
-        <translation>자동</translation>
-    </message>
-    <message>
-        <source>Automatic</source>
-        <translation>자동</translation>
-    </message>
-    <message>
-        <source>What the text repeats</source>
-        <translation>반복되는 글</translation>
-    </message>
-    <message>
-        <source>The model&apos;s own draft layer</source>
-        <translation>모델 자체 초안 층</translation>
-    </message>
-    <message>
-        <source>Off</source>
-        <translation>끔</translation>
     </message>
 </context>
 </TS>

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from PySide6.QtCore import QModelIndex
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QEvent, QModelIndex, QPointF, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 from pytestqt.qtbot import QtBot
@@ -25,8 +25,8 @@ from app.server.table import KEPT, Column, Requests
 from app.theme import theme
 from engine.api import auth
 from engine.api import server as api_server
+from engine.api.journal import Live
 from engine.api.server import Server
-from engine.api.turn import Live
 from engine.config import AppSettings, server_config
 from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
@@ -91,8 +91,16 @@ def load(qtbot: QtBot, services: Services) -> None:  # noqa: F811
     qtbot.waitUntil(lambda: services.controller.model is not None, timeout=10_000)
 
 
-def live(id: str, written: int = 0, admitted: bool = True, reused: int = 0) -> Live:
-    return Live(id, "/v1/messages", "alpha", 1_700_000_000, admitted, 100, reused, written)
+def live(id: str, written: int = 0, admitted: bool = True, **more: Any) -> Live:
+    return Live(
+        id,
+        "/v1/messages",
+        "Codex",
+        1_700_000_000,
+        admitted=admitted,
+        written_tokens=written,
+        **more,
+    )
 
 
 def cell(table: Requests, row: int, column: Column) -> Any:
@@ -222,19 +230,68 @@ def test_settings_of_programs_are_copied_once_a_model_is_there(
     assert QGuiApplication.clipboard().text().startswith("claude ")
 
 
-def test_the_table_shows_how_far_requests_are_and_keeps_the_newest() -> None:
+def test_the_table_shows_how_far_requests_are_and_how_they_went() -> None:
     table = Requests()
     QAbstractItemModelTester(table, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    table.refresh([live("a", admitted=False), live("b", reused=60)], 0.0)
-    assert [cell(table, row, Column.STATE) for row in (0, 1)] == ["reading", "waiting"]
-    table.refresh([live("b", written=10, reused=60)], 1.0)
-    table.refresh([live("b", written=30, reused=60)], 2.0)
-    assert [cell(table, row, Column.STATE) for row in (0, 1)] == ["writing", "ended"]
-    assert cell(table, 0, Column.RATE) == "20.0" and cell(table, 0, Column.REUSED) == "60"
-    assert table.going_on == 1
-    table.refresh([live(f"n{n}") for n in range(KEPT + 20)], 3.0)
+
+    def states() -> list[str]:
+        return [cell(table, row, Column.STATE) for row in range(table.rowCount())]
+
+    table.refresh([live("a", admitted=False), live("b", reused_tokens=60)])
+    assert states() == ["reading", "waiting"]
+    assert cell(table, 0, Column.CLIENT) == "Codex"
+    table.refresh([live("a", status=401, seconds=0.1, admitted=False), live("b", 30, rate=20.0)])
+    assert states() == ["writing", "401 no valid key"]
+    assert cell(table, 0, Column.RATE) == "20.0"
+    table.refresh([live("b", 40, status=200, seconds=1.52), live("c", status=200)])
+    assert states() == ["reading", "200, 1.5 s", "401 no valid key"]
+    table.refresh(
+        [live("c", status=200, seconds=1, fault="failed"), live("d", seconds=1, fault="left")]
+    )
+    assert states()[:2] == ["client left, stopped", "200, broken off"]
+    table.refresh([live("e")])
+    table.refresh([])
+    assert states()[0] == "ended", "its server was stopped"
+
+
+def test_the_table_keeps_the_newest_and_a_client_s_words_are_no_markup() -> None:
+    table = Requests()
+    QAbstractItemModelTester(table, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    table.refresh([live("a", text="<img src=x>")])
+    assert table.data(table.index(0, Column.TEXT), Qt.ItemDataRole.ToolTipRole) == (
+        "<qt>&lt;img src=x&gt;</qt>"
+    )
+    table.refresh([live("a", seconds=1.0, status=200)])
+    assert cell(table, 0, Column.TEXT) == "<img src=x>"
+    table.forget_texts()
+    assert cell(table, 0, Column.TEXT) == ""
+    table.refresh([live(f"n{n}") for n in range(KEPT + 20)])
     assert table.rowCount() == KEPT
     assert table.rowCount(table.index(0, 0)) == 0 and table.data(QModelIndex()) is None
+
+
+def test_what_is_pointed_at_or_chosen_does_not_move(
+    qtbot: QtBot, page: ServerPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [live("a")]
+    monkeypatch.setattr(page.server, "requests", lambda texts: list(told))
+    page.look()
+    view, point = page._view, QPointF(5, 5)
+    QGuiApplication.sendEvent(view, QEnterEvent(point, point, point))
+    told.append(live("b"))
+    page.look()
+    assert page.requests.rowCount() == 1 and "pointer" in page._seen.text()
+    QGuiApplication.sendEvent(view, QEvent(QEvent.Type.Leave))
+    assert page.requests.rowCount() == 2 and "not shown" in page._seen.text()
+    page.activateWindow()
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    view.setCurrentIndex(page.requests.index(1, 0))
+    told.append(live("c"))
+    page.look()
+    assert page.requests.rowCount() == 2 and "Esc" in view.accessibleDescription()
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert page.requests.rowCount() == 3 and not view.held
 
 
 def test_nothing_is_looked_at_while_hidden_or_paused(page: ServerPage) -> None:
@@ -329,7 +386,7 @@ def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
 
     client = threading.Thread(target=ask)
     client.start()
-    qtbot.waitUntil(lambda: page.requests.going_on == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: page._going_on == 1, timeout=10_000)
     shown = [cell(page.requests, 0, column) for column in Column]
     assert "/v1/chat/completions" in shown and "secret" not in "".join(shown)
     assert page._view.isColumnHidden(Column.TEXT)

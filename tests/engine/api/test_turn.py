@@ -154,7 +154,9 @@ def test_work_stops_when_the_client_leaves(start: Start, stream: bool) -> None:
     connection.close()
     until(lambda: engine.cancelled == [1])
     until(lambda: server.models.all[0].in_flight == 0)
-    assert server.requests() == []
+    until(lambda: server.requests()[0].ended)
+    [ended] = server.requests(texts=True)
+    assert (ended.fault, ended.text, ended.prompt_tokens) == ("left", "", PROMPT_TOKENS)
 
 
 def test_a_client_that_leaves_the_queue_makes_room(start: Start) -> None:
