@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.report import ErrorReport, Way
@@ -44,7 +44,8 @@ class Note(QFrame):
         row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         self._text = label(text, "", wrap=True)
         row.addWidget(self._text, 1)
-        theme().changed.connect(self.update)
+        self._on_theme()
+        theme().changed.connect(self._on_theme)
 
     @property
     def text(self) -> str:
@@ -54,6 +55,12 @@ class Note(QFrame):
     def set_text(self, text: str) -> None:
         """Say something else."""
         self._text.setText(text)
+
+    @Slot()
+    def _on_theme(self) -> None:
+        """The icon stands beside the middle of the first line."""
+        self._icon.setFixedHeight(QFontMetrics(theme().font("ui")).lineSpacing())
+        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

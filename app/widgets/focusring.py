@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 
 from app.theme import theme
 
@@ -14,7 +21,7 @@ _VIEW_MOVES = (*_MOVES, QEvent.Type.Paint)
 
 
 class FocusRing(QWidget):
-    """Draws a ring 2 px outside of the focused widget of one window, in a list around its row.
+    """Draws a ring 2 px outside of the focused widget of one window: of a list's row, of a slider's knob.
 
     The ring of the main window gives every dialog and popup that comes up a ring of its own.
     A widget may set the properties "ringRadius" (px) and "focusRing" (False: it shows focus itself).
@@ -100,7 +107,10 @@ class FocusRing(QWidget):
             rect.moveTopLeft(target.viewport().mapTo(self.window(), rect.topLeft()))
         else:
             gap = _GAP + theme().size("focusRing")
-            rect = self._rect_of(target).adjusted(-gap, -gap, gap, gap)
+            rect = self._rect_of(target)
+            if isinstance(target, QSlider):
+                rect = _handle(target).translated(rect.topLeft())
+            rect = rect.adjusted(-gap, -gap, gap, gap)
             seen = rect
             for parent in self._watched[1:]:
                 seen = seen.intersected(self._rect_of(parent).adjusted(-gap, -gap, gap, gap))
@@ -123,6 +133,8 @@ class FocusRing(QWidget):
             return
         width = theme().size("focusRing")
         radius = self._target.property("ringRadius") or theme().radius("control") + _GAP
+        if isinstance(self._target, QSlider):
+            radius = self._frame.height() / 2
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(theme().color("accent.base"), width))
@@ -130,6 +142,15 @@ class FocusRing(QWidget):
         painter.drawRoundedRect(
             QRectF(self._frame).adjusted(half, half, -half, -half), radius, radius
         )
+
+
+def _handle(slider: QSlider) -> QRect:
+    """Where a slider's knob is, in its own px."""
+    option = QStyleOptionSlider()
+    slider.initStyleOption(option)
+    return slider.style().subControlRect(
+        QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
+    )
 
 
 def _row(view: QAbstractItemView) -> QRect:

@@ -63,6 +63,8 @@ def controls() -> QWidget:
         field, number, combo = QLineEdit("131,072"), QSpinBox(), QComboBox()
         number.setRange(0, 1_000_000)
         number.setValue(16384)
+        number.setAlignment(Qt.AlignmentFlag.AlignRight)
+        number.lineEdit().setTextMargins(0, 0, theme().space(2), 0)
         combo.addItems(["q8_0", "f16"])
         on, tick, choice = Switch("On"), QCheckBox("Tick"), QRadioButton("Choice")
         on.setChecked(True)
@@ -143,7 +145,8 @@ def icons() -> QWidget:
         picture = QLabel()
         picture.setPixmap(theme().pixmap(file.stem, "text.primary", 20, page.devicePixelRatioF()))
         grid.addWidget(picture, i // 11 * 2, i % 11, Qt.AlignmentFlag.AlignHCenter)
-        grid.addWidget(label(file.stem, "micro"), i // 11 * 2 + 1, i % 11)
+        name = label(file.stem, "micro")
+        grid.addWidget(name, i // 11 * 2 + 1, i % 11, Qt.AlignmentFlag.AlignHCenter)
     return page
 
 

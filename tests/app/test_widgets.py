@@ -258,6 +258,17 @@ def test_one_button_is_the_main_one(qtbot: QtBot) -> None:
     assert plain.palette().buttonText().color() != accent
 
 
+def test_the_icon_of_a_note_is_beside_its_first_line(qtbot: QtBot) -> None:
+    note = Note("warn", "A note of several lines. " * 8)
+    qtbot.addWidget(note)
+    note.resize(300, note.heightForWidth(300))
+    note.show()
+    icon, text = note.findChildren(QLabel)
+    line = text.fontMetrics().lineSpacing()
+    assert text.height() > 2 * line
+    assert abs(icon.geometry().center().y() - (text.y() + line // 2)) <= 1
+
+
 @pytest.mark.parametrize("choice", ["light", "dark"])
 def test_the_gallery_shows_every_part(qtbot: QtBot, choice: str) -> None:
     theme().apply(choice)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QScrollArea,
+    QSlider,
     QToolButton,
     QWidget,
 )
@@ -452,6 +453,20 @@ def test_in_a_list_the_ring_is_around_the_row(qtbot: QtBot, window: MainWindow) 
         where = rows.visualItemRect(rows.item(row))
         where.moveTopLeft(rows.viewport().mapTo(window, where.topLeft()))
         qtbot.waitUntil(lambda where=where: window.ring.geometry() == where)  # type: ignore[misc]
+
+
+def test_the_ring_of_a_slider_goes_with_its_knob(window: MainWindow) -> None:
+    slider = QSlider(Qt.Orientation.Horizontal, window)
+    slider.setGeometry(100, 100, 200, 20)
+    slider.show()
+    window.ring.by_keyboard()
+    slider.setFocus()
+    first = window.ring.geometry()
+    assert first.width() == first.height() < 40 and first.left() < 110
+    slider.setValue(slider.maximum())
+    slider.grab()
+    assert window.ring.geometry() == first.translated(window.ring.x() - first.x(), 0)
+    assert window.ring.geometry().right() > 290
 
 
 def test_the_ring_stays_inside_what_scrolls(qtbot: QtBot, window: MainWindow) -> None:
