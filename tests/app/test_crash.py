@@ -134,13 +134,14 @@ def test_diagnostics_hold_versions_and_the_log(watch: Watch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only X11 and Wayland displays may not answer")
 def test_a_display_that_does_not_answer_is_told_in_plain_words(user_folders: Path) -> None:
-    environment = {**os.environ, "DISPLAY": ":77", "QT_QPA_PLATFORM": "xcb"}
+    environment = {**os.environ, "DISPLAY": ":59000", "QT_QPA_PLATFORM": "xcb"}
     run = subprocess.run(
         [sys.executable, "-m", "engine.cli"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
+        timeout=60,
     )
     assert run.returncode == EXIT_NO_DISPLAY
     assert "generate --demo" in run.stderr and "Abort" not in run.stderr
