@@ -382,6 +382,7 @@ class Engine:
             sequence = Sequence(
                 request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64,
                 drafts=request.drafts, cached=request.prefix_cache, keeps_answer=request.agent_turn_cache,
+                disk_tokens=request.disk_tokens,
             )  # fmt: skip
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None
@@ -425,7 +426,8 @@ class Engine:
         scheduler, sequence = self._model.scheduler, answer.sequence
         scheduler.remove(sequence, sound)
         if self.archive is not None and sound and sequence.cached:
-            exchange.offer(self.archive, scheduler.cache, sequence.tokens, self._while(self._model))
+            kept = sequence.tokens[: sequence.disk_tokens]
+            exchange.offer(self.archive, scheduler.cache, kept, self._while(self._model))
         self._count(scheduler)
 
     def _while(self, model: LoadedModel) -> Callable[[Callable[[], None]], None]:

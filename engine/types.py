@@ -63,7 +63,8 @@ class Request:
     follows from them, and `thinking`, are for messages only. `logprobs` is how many alternatives are wanted
     for each token, None for no log-probabilities at all. Without `drafts` no tokens are guessed ahead, which
     changes the speed and not the text. Without `prefix_cache` nothing of it is taken from or left for other
-    requests, without `agent_turn_cache` nothing that was written.
+    requests, without `agent_turn_cache` nothing that was written. `disk_tokens`, from the first on, may be
+    kept on disk, None for all.
     """
 
     messages: Seq[Mapping[str, Any]] | None = None
@@ -80,6 +81,7 @@ class Request:
     drafts: bool = True
     prefix_cache: bool = True
     agent_turn_cache: bool = True
+    disk_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +365,7 @@ class Sequence:
     n_most: int = 1 << 62  # tokens that it may come to, answer included
     cached: bool = True  # whether it shares prefixes with others
     keeps_answer: bool = True  # whether that goes for what it writes too
+    disk_tokens: int | None = None  # how many, from the first on, may be kept on disk; None for all
     n_known: int = 0  # pages from the first on that are in the prefix index
     n_given: int = -1  # tokens that it needed not to compute when it first began
     given_answer: bool = False  # whether some of them were written, and not read, before

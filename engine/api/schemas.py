@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from engine.api.errors import refused
 from engine.reasoning import Thinking
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "x-high", "xhigh", "max"]
 Tier = Literal["auto", "default", "flex", "priority", "fast", "scale"]
-Scope = Annotated[str, Field(pattern=r"^(off|full|auto(:\d{1,7})?|\d{1,7})$")]
 Stop = str | list[str] | None
 MOST_STOPS = 16
 MOST_CHOICES = 128
@@ -62,10 +69,37 @@ class PromptCacheOptions(Body):
     ttl: str | None = None
 
 
+_MILLION = "([1-9][0-9]{0,5}|1000000)"
+_SCOPES = f"off|full|auto(:{_MILLION})?|{_MILLION}"
+
+
+def _scope(value: Any) -> str:
+    known = isinstance(value, (str, int)) and not isinstance(value, bool)
+    if not known or re.fullmatch(_SCOPES, str(value)) is None:
+        raise ValueError(
+            "expected off, full, auto, auto:WINDOW or a number of tokens, both 1 to 1,000,000"
+        )
+    return str(value)
+
+
+Scope = Annotated[
+    str,
+    PlainValidator(_scope),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": f"^({_SCOPES})$"},
+                {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+            ]
+        }
+    ),
+]
+
+
 class PrefixCacheField(Body):
     """Lucebox's `prefix_cache`."""
 
-    scope: Scope | int | None = None
+    scope: Scope | None = None
     window: int | None = Field(None, ge=1, le=1_000_000)
 
 
@@ -139,11 +173,14 @@ class SamplingFields(Body):
     def caching(self) -> dict[str, Any]:
         """Which of what is kept of prompts may be used and added to; all of it where nothing is said.
 
-        A scope other than off says how much Lucebox keeps on disk; here pages are kept by their use alone.
+        Scope off is for nothing at all. The others say how much goes to disk: full for all, a number for that
+        many tokens. With auto Lucebox writes what recent prompts have in common; here each page is written
+        once, whoever shares it, and goes by its use, so it is as full, and a window changes nothing.
         """
-        scope = self.prefix_cache.scope if self.prefix_cache else None
+        scope = (self.prefix_cache.scope if self.prefix_cache else None) or ""
         return {
-            "prefix_cache": str(scope) not in ("off", "0"),
+            "prefix_cache": scope != "off",
+            "disk_tokens": int(scope) if scope.isdecimal() else None,
             "agent_turn_cache": self.agent_turn_cache is not False,
         }
 

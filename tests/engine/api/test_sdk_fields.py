@@ -45,7 +45,10 @@ PART = {"type": "text", "text": "hi"}
 @pytest.mark.parametrize(
     ("path", "more", "named"),
     [
-        ("chat/completions", {"prefix_cache": {"scope": "banana"}}, "prefix_cache.scope"),
+        *(
+            ("chat/completions", {"prefix_cache": {"scope": scope}}, "prefix_cache.scope: expected off")
+            for scope in ("banana", "", "OFF", "auto:", "auto:0", "auto:1000001", 0, -1, 1000001, True, [])
+        ),
         ("chat/completions", {"reasoning": {"context": "all_turns"}}, "reasoning.context"),
         ("chat/completions", {"messages": [{"role": "user", "content": [{**PART, "x": 1}]}]}, "0.x"),
         (

@@ -327,18 +327,20 @@ def test_the_servers_limit_is_the_usual_and_the_most(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "body", "prefix", "turn"),
+    ("server", "body", "prefix", "turn", "disk"),
     [
-        (True, {}, True, True),
-        (True, {"prefix_cache": {"scope": "auto:30"}, "session_id": "a"}, True, True),
-        (True, {"prefix_cache": {"scope": "off"}}, False, True),
-        (True, {"prefix_cache": {"scope": 0}}, False, True),
-        (True, {"agent_turn_cache": False}, True, False),
-        (False, {"agent_turn_cache": True}, True, False),
+        (True, {}, True, True, None),
+        (True, {"prefix_cache": {"scope": "auto:30"}, "session_id": "a"}, True, True, None),
+        (True, {"prefix_cache": {"scope": "full"}}, True, True, None),
+        (True, {"prefix_cache": {"scope": "off"}}, False, True, None),
+        (True, {"prefix_cache": {"scope": "1000"}}, True, True, 1000),
+        (True, {"prefix_cache": {"scope": 1_000_000}}, True, True, 1_000_000),
+        (True, {"agent_turn_cache": False}, True, False, None),
+        (False, {"agent_turn_cache": True}, True, False, None),
     ],
 )
 def test_what_may_be_kept_of_a_request_reaches_the_engine(
-    start: Start, server: bool, body: dict[str, Any], prefix: bool, turn: bool
+    start: Start, server: bool, body: dict[str, Any], prefix: bool, turn: bool, disk: int | None
 ) -> None:
     engine = ScriptedEngine(says("x"))
     running = start(ServerConfig(port=0, agent_turn_cache=server), a=engine)
@@ -347,8 +349,8 @@ def test_what_may_be_kept_of_a_request_reaches_the_engine(
         more = {"max_tokens": 5} if path == "messages" else {}
         sent = httpx.post(f"{running.url}/v1/{path}", json={**wanted, **more, **body}, timeout=30)
         assert sent.status_code == 200, sent.text
-    kept = [(request.prefix_cache, request.agent_turn_cache) for request in engine.requests]
-    assert kept == [(prefix, turn)] * 3
+    kept = [(r.prefix_cache, r.agent_turn_cache, r.disk_tokens) for r in engine.requests]
+    assert kept == [(prefix, turn, disk)] * 3
 
 
 class Remembers(ScriptedEngine):

@@ -145,6 +145,21 @@ def test_a_request_that_wants_no_cache_leaves_nothing(tmp_path: Path) -> None:
     assert disk.usage(tmp_path).files == 0
 
 
+@pytest.mark.parametrize(
+    ("model", "allowed", "there"),
+    [("llama", 63, 0), ("llama", 150, 128), ("qwen35", 195, 192), ("qwen35", 150, 0)],
+)  # of qwen35 there is a state behind the prompt's last full page only
+def test_no_more_goes_to_disk_than_a_request_allows(
+    tmp_path: Path, model: str, allowed: int, there: int
+) -> None:
+    ids, listener = text(1, 200), Listener()
+    with process(tmp_path, model) as engine:
+        engine.submit(Request(ids=ids, sampling=GREEDY, disk_tokens=allowed), listener)
+        assert isinstance(listener.end(), Finished)
+    with process(tmp_path, model) as engine:
+        assert answer(engine, ids) == (listener.tokens, there)
+
+
 def test_drafts_are_verified_alike_after_a_restart(tmp_path: Path) -> None:
     config = replace(CONFIG, spec=Spec.CHAIN, draft="ngram")
     ids = text(1, 20) * 10
