@@ -422,7 +422,7 @@
     </message>
     <message>
         <source>{name} is loading. You can type meanwhile.</source>
-        <translation>{name}을(를) 불러오는 중입니다. 그동안 입력할 수 있습니다.</translation>
+        <translation>{name} 모델을 불러오는 중입니다. 그동안 입력할 수 있습니다.</translation>
     </message>
     <message>
         <source>No model is loaded. Choose one, then send.</source>
@@ -566,7 +566,7 @@
     </message>
     <message>
         <source>Go to {page}</source>
-        <translation>{page}(으)로 이동</translation>
+        <translation>{page} 페이지로 이동</translation>
     </message>
     <message>
         <source>Models</source>
@@ -1169,7 +1169,7 @@
     </message>
     <message>
         <source>{name} was left out. {why}</source>
-        <translation>{name}을(를) 제외했습니다. {why}</translation>
+        <translation>{name} 항목을 제외했습니다. {why}</translation>
     </message>
     <message numerus="yes">
         <source>%n more file(s) were left out too.</source>
@@ -1183,15 +1183,15 @@
     </message>
     <message>
         <source>{name} is listed. It goes with a chat model and cannot chat by itself.</source>
-        <translation>{name}을(를) 목록에 넣었습니다. 채팅 모델과 함께 쓰는 파일이라 혼자서는 채팅할 수 없습니다.</translation>
+        <translation>{name} 파일을 목록에 넣었습니다. 채팅 모델과 함께 쓰는 파일이라 혼자서는 채팅할 수 없습니다.</translation>
     </message>
     <message>
         <source>{name} is not opened. {why}</source>
-        <translation>{name}을(를) 열지 않았습니다. {why}</translation>
+        <translation>{name} 파일을 열지 않았습니다. {why}</translation>
     </message>
     <message>
         <source>{name} cannot be used</source>
-        <translation>{name}을(를) 사용할 수 없습니다</translation>
+        <translation>{name} 항목을 사용할 수 없습니다</translation>
     </message>
     <message numerus="yes">
         <source>%n file(s) cannot be used</source>
@@ -2535,7 +2535,7 @@
     </message>
     <message>
         <source>{0} is the source itself; leave {1} out.</source>
-        <translation>{0}은(는) 원본 파일입니다. {1} 선택을 해제하세요.</translation>
+        <translation>{0} 파일은 원본입니다. {1} 선택을 해제하세요.</translation>
     </message>
     <message>
         <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
@@ -3010,7 +3010,7 @@
     <name>EngineController</name>
     <message>
         <source>{name} was not loaded</source>
-        <translation>{name}을(를) 불러오지 못했습니다</translation>
+        <translation>{name} 모델을 불러오지 못했습니다</translation>
     </message>
 </context>
 <context>
@@ -3353,7 +3353,7 @@
     <name>LocalServer</name>
     <message>
         <source>Port {port} is used by another program, or kept for the system.</source>
-        <translation>포트 {port}은(는) 다른 프로그램이 쓰고 있거나 시스템용으로 예약되어 있습니다.</translation>
+        <translation>포트 {port}번은 다른 프로그램이 쓰고 있거나 시스템용으로 예약되어 있습니다.</translation>
     </message>
 </context>
 <context>
@@ -3479,7 +3479,7 @@
     </message>
     <message>
         <source>Quantising to {scheme}</source>
-        <translation>{scheme}로 양자화 중</translation>
+        <translation>양자화 중: {scheme}</translation>
     </message>
     <message>
         <source>Choose a folder</source>
@@ -3694,15 +3694,15 @@
     </message>
     <message>
         <source>{name} is not a chat model.</source>
-        <translation>{name}은(는) 채팅 모델이 아닙니다.</translation>
+        <translation>{name} 파일은 채팅 모델이 아닙니다.</translation>
     </message>
     <message>
         <source>{name} is in the bin</source>
-        <translation>{name}을(를) 휴지통으로 옮겼습니다</translation>
+        <translation>{name} 파일을 휴지통으로 옮겼습니다</translation>
     </message>
     <message>
         <source>{name} is off the list; the file stays where it is</source>
-        <translation>{name}을(를) 목록에서 뺐습니다. 파일은 그대로 있습니다</translation>
+        <translation>{name} 항목을 목록에서 뺐습니다. 파일은 그대로 있습니다</translation>
     </message>
     <message>
         <source>Chat with it</source>
@@ -3898,7 +3898,7 @@
     </message>
     <message>
         <source>{name} is deleted.</source>
-        <translation>{name}을(를) 삭제했습니다.</translation>
+        <translation>{name} 프리셋을 삭제했습니다.</translation>
     </message>
 </context>
 <context>
@@ -4185,15 +4185,15 @@
     </message>
     <message>
         <source>Through {address} ({card}), with the key</source>
-        <translation>{address}({card})로, 키 필요</translation>
+        <translation>{address} 주소({card})로, 키 필요</translation>
     </message>
     <message>
         <source>Through {address}, with the key</source>
-        <translation>{address}로, 키 필요</translation>
+        <translation>{address} 주소로, 키 필요</translation>
     </message>
     <message>
         <source>Other PCs reach it at {urls}, and need the key.</source>
-        <translation>다른 PC는 {urls}로 접속하며, 키가 필요합니다.</translation>
+        <translation>다른 PC는 {urls} 주소로 접속하며, 키가 필요합니다.</translation>
     </message>
     <message>
         <source>Other PCs reach it too, and need the key.</source>
@@ -5172,7 +5172,7 @@
     </message>
     <message>
         <source>Chat now with {name}</source>
-        <translation>{name}와(과) 바로 채팅</translation>
+        <translation>{name} 모델과 바로 채팅</translation>
     </message>
     <message numerus="yes">
         <source>%n more</source>
@@ -5209,11 +5209,11 @@
     </message>
     <message>
         <source>{name} was not saved: {why}.</source>
-        <translation>{name}을(를) 저장하지 못했습니다: {why}.</translation>
+        <translation>{name} 파일을 저장하지 못했습니다: {why}.</translation>
     </message>
     <message>
         <source>Saved as {name}</source>
-        <translation>{name}(으)로 저장했습니다</translation>
+        <translation>{name} 파일로 저장했습니다</translation>
     </message>
     <message>
         <source>Export all chats</source>
@@ -5228,12 +5228,12 @@
     <message numerus="yes">
         <source>%n chat(s) saved as {name}</source>
         <translation>
-            <numerusform>채팅 %n개를 {name}(으)로 저장했습니다</numerusform>
+            <numerusform>채팅 %n개를 {name} 파일로 저장했습니다</numerusform>
         </translation>
     </message>
     <message>
         <source>The file with your chats was damaged. It is kept as {kept}, and a new one was begun.</source>
-        <translation>채팅 파일이 손상되어 있었습니다. {kept}(으)로 보관하고 새 파일을 시작했습니다.</translation>
+        <translation>채팅 파일이 손상되어 있었습니다. {kept} 파일로 보관하고 새 파일을 시작했습니다.</translation>
     </message>
     <message>
         <source>Chats cannot be saved in {path}: {detail}. New messages stay in memory until the window closes; export what you want to keep.</source>
@@ -5253,23 +5253,23 @@
     </message>
     <message>
         <source>{name} is too large: found {size}, at most {most} can be attached.</source>
-        <translation>{name}이(가) 너무 큽니다. 크기는 {size}이고, 최대 {most}까지 첨부할 수 있습니다.</translation>
+        <translation>{name} 파일이 너무 큽니다. 크기는 {size}이고, 최대 {most}까지 첨부할 수 있습니다.</translation>
     </message>
     <message>
         <source>{name} is not a text file. Only text can be attached.</source>
-        <translation>{name}은(는) 텍스트 파일이 아닙니다. 텍스트만 첨부할 수 있습니다.</translation>
+        <translation>{name} 파일은 텍스트가 아닙니다. 텍스트만 첨부할 수 있습니다.</translation>
     </message>
     <message>
         <source>{name} is not written in UTF-8. Save it in this encoding and attach it again.</source>
-        <translation>{name}은(는) UTF-8로 쓰이지 않았습니다. UTF-8로 저장해서 다시 첨부하세요.</translation>
+        <translation>{name} 파일은 UTF-8로 쓰이지 않았습니다. UTF-8로 저장해서 다시 첨부하세요.</translation>
     </message>
     <message>
         <source>{name} is empty.</source>
-        <translation>{name}이(가) 비어 있습니다.</translation>
+        <translation>{name} 파일이 비어 있습니다.</translation>
     </message>
     <message>
         <source>{name} cannot be read: {detail}.</source>
-        <translation>{name}을(를) 읽을 수 없습니다: {detail}.</translation>
+        <translation>{name} 파일을 읽을 수 없습니다: {detail}.</translation>
     </message>
 </context>
 <context>
@@ -5295,7 +5295,7 @@
     <name>models</name>
     <message>
         <source>{name} cannot be used</source>
-        <translation>{name}을(를) 사용할 수 없습니다</translation>
+        <translation>{name} 항목을 사용할 수 없습니다</translation>
     </message>
     <message>
         <source>Installing SmolLM2-135M</source>
@@ -5311,11 +5311,11 @@
     </message>
     <message>
         <source>{name} does not fit with {n} tokens of context</source>
-        <translation>{name}은(는) 컨텍스트 토큰 {n}개로는 들어가지 않습니다</translation>
+        <translation>{name} 모델은 컨텍스트 토큰 {n}개로는 들어가지 않습니다</translation>
     </message>
     <message>
         <source>It needs {need} and {free} can be used on {device}: {over} are missing.</source>
-        <translation>{need}이(가) 필요하지만 {device}에서 쓸 수 있는 메모리는 {free}입니다. {over}이(가) 모자랍니다.</translation>
+        <translation>필요한 메모리는 {need}이고 {device}에서 쓸 수 있는 메모리는 {free}입니다. {over}만큼 모자랍니다.</translation>
     </message>
     <message>
         <source>Load anyway</source>
@@ -5323,7 +5323,7 @@
     </message>
     <message>
         <source>Nothing was loaded; {name} is still ready.</source>
-        <translation>아무것도 불러오지 않았습니다. {name}은(는) 계속 사용할 수 있습니다.</translation>
+        <translation>아무것도 불러오지 않았습니다. {name} 모델은 계속 사용할 수 있습니다.</translation>
     </message>
     <message>
         <source>Try again</source>

@@ -80,6 +80,13 @@ def test_accelerators_and_ends_are_kept(name: str) -> None:
             assert text == text.strip() or source != source.strip(), (context, source, text)
 
 
+def test_korean_needs_no_particle_that_fits_a_value() -> None:
+    """A name may end in a vowel or not: a noun of ours stands between it and the particle."""
+    either = re.compile(r"[을은이과]\([를는가와]\)|와\(과\)|\(으\)로")
+    texts = [t for _, _, forms in messages(resource("i18n", "lucebox_ko.ts")) for t in forms]
+    assert [text for text in texts if either.search(text)] == []
+
+
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_the_compiled_file_is_as_new_as_its_source(language: Language, name: str) -> None:
     language.apply(name)
