@@ -197,7 +197,7 @@ def chat_choice(
     if given.type == "any" and not tools:
         raise refused("tool_choice", "any, but there are no tools")
     mode = "required" if given.type in ("any", "tool") else given.type
-    chosen = (str(given.name),) if given.type == "tool" else ()
+    chosen = (str(given.name),) if given.type == "tool" else None
     return ToolChoice(mode, chosen), given.disable_parallel_tool_use is not True
 
 

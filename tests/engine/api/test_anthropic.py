@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from engine.api.server import Server
+from engine.types import ToolChoice
 from tests.engine.api.scripted import PROMPT_TOKENS, ScriptedEngine, says, slowly
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -144,6 +145,35 @@ def test_a_conversation_comes_to_the_template_whole(scripted: Scripted) -> None:
     assert request.tools is not None
     assert request.tools[0]["function"]["parameters"] == LOOK["input_schema"]
     assert not request.parallel_tool_calls
+
+
+@pytest.mark.parametrize(
+    ("choice", "mode", "names"),
+    [
+        ({"type": "auto"}, "auto", None),
+        ({"type": "any"}, "required", None),
+        ({"type": "tool", "name": "look"}, "required", ("look",)),
+        ({"type": "none"}, "none", None),
+    ],
+)
+def test_a_choice_of_tools_leaves_out_only_what_it_says(
+    scripted: Scripted, choice: Any, mode: str, names: tuple[str, ...] | None
+) -> None:
+    client, engine = scripted(says("x"))
+    client.messages.create(
+        model="any", max_tokens=9, messages=HELLO, tools=[LOOK], tool_choice=choice  # type: ignore
+    )  # fmt: skip
+    assert engine.requests[0].tool_choice == ToolChoice(mode, names)
+
+
+def test_a_required_call_is_written_by_a_real_model(server: Server) -> None:
+    look = {**LOOK, "input_schema": {"type": "object", "properties": {"at": {"enum": ["a"]}}}}
+    answer = sdk(server).messages.create(
+        model="any", max_tokens=200, messages=HELLO, tools=[look],  # type: ignore
+        tool_choice={"type": "any", "disable_parallel_tool_use": True},
+        extra_body={"temperature": 0},
+    )  # fmt: skip
+    assert answer.stop_reason == "tool_use" and answer.content[-1].type == "tool_use"
 
 
 def test_only_the_last_answers_keep_their_thinking_where_that_is_asked(scripted: Scripted) -> None:
