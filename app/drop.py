@@ -58,11 +58,11 @@ class DropTarget(QObject):
         window.installEventFilter(self)
         self._watch_native()
         services.open_paths = self.open_paths
-        paste = QAction(self.tr("Open the pasted file"), window)
-        paste.setShortcut(QKeySequence.StandardKey.Paste)
-        paste.triggered.connect(self._on_paste)
-        window.addAction(paste)
-        services.actions.add(paste)
+        self._paste = QAction(self.tr("Open the pasted file"), window)
+        self._paste.setShortcut(QKeySequence.StandardKey.Paste)
+        self._paste.triggered.connect(self._on_paste)
+        window.addAction(self._paste)
+        services.actions.add(self._paste)
 
     def open_paths(self, paths: Sequence[Path], copy: bool = False) -> None:
         """Check files and folders, list the models among them, and open one that stands alone."""
@@ -75,6 +75,8 @@ class DropTarget(QObject):
         if watched is self._window:
             if event.type() in (QEvent.Type.Show, QEvent.Type.WinIdChange):
                 self._watch_native()
+            elif event.type() == QEvent.Type.LanguageChange:
+                self._paste.setText(self.tr("Open the pasted file"))
             return False
         if event.type() not in _DRAG_EVENTS:
             return False

@@ -42,6 +42,11 @@ class DropOverlay(QWidget):
         self._fits = label("", "")
         self._fits_icon = QLabel()
         self._bar = MemoryBar()
+        self._else, self._key, self._leaves = (
+            label("", "muted"),
+            label("", "tag"),
+            label("", "muted"),
+        )
         self._use = DropZone("drop", large=True)
         self._copy = DropZone("copy")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground, False)
@@ -55,6 +60,9 @@ class DropOverlay(QWidget):
         one = paths[0].name if len(paths) == 1 else self.tr("%n file(s)", None, len(paths))
         self._title.setText(one)
         self._what.setText(self.tr("Looking at it…"))
+        self._else.setText(self.tr("Let go anywhere else for the first choice"))
+        self._key.setText(self.tr("Esc"))
+        self._leaves.setText(self.tr("leaves all as it was"))
         self._size.setText("")
         self._show_estimate(None)
         self._use.say(self.tr("Use it where it is"), self.tr("Checked, listed and loaded."))
@@ -130,10 +138,10 @@ class DropOverlay(QWidget):
         hints = QHBoxLayout()
         hints.setSpacing(theme().space(2))
         hints.addStretch(1)
-        hints.addWidget(label(self.tr("Let go anywhere else for the first choice"), "muted"))
+        hints.addWidget(self._else)
         hints.addSpacing(theme().space(6))
-        hints.addWidget(label(self.tr("Esc"), "tag"))
-        hints.addWidget(label(self.tr("leaves all as it was"), "muted"))
+        hints.addWidget(self._key)
+        hints.addWidget(self._leaves)
         hints.addStretch(1)
         inner = QWidget()
         inner.setMaximumWidth(_WIDTH)

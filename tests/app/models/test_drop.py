@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controller import EngineController
 from app.drop import DropTarget, local_paths
+from app.i18n import Language
 from app.models.library import Library
 from app.models.loading import LoadPanel
 from app.models.opener import opener_of
@@ -276,6 +278,18 @@ def test_a_folder_of_models_is_listed_and_none_is_loaded_unasked(
     assert seen.pages[0][0] == "models" and seen.pages[0][1]["path"].name == "Alpha-7B-Q4_K_M.gguf"
     assert controller.loading is None and controller.model is None
     assert {"Alpha-7B", "Omega"} <= {i.title for i in library.chat_models()}
+
+
+def test_it_speaks_another_language_at_once(
+    window: QMainWindow, target: DropTarget, services: Services, tmp_path: Path, language: Language
+) -> None:
+    language.apply("ko")
+    QApplication.processEvents()
+    drag = Drag(window, [put(tmp_path / "a.gguf", model("llama", "Alpha"))])
+    assert drag.enter()
+    said = texts(target) + "".join(a.text() for a in services.actions.all())
+    drag.leave()
+    assert "붙여넣은 파일 열기" in said and not re.search("Let go|leaves|Open", said)
 
 
 def test_a_damaged_file_gets_a_card_until_another_file_is_good(
