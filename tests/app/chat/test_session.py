@@ -204,6 +204,12 @@ def test_sampling_of_the_model_is_sent(
     assert session.chat.info.sampling == {"temperature": 0.1}
 
 
+def test_what_is_typed_before_the_kept_draft_comes_stands_behind_it(session: ChatSession) -> None:
+    session.set_draft("and more")
+    session._on_fresh_draft("kept, ")
+    assert session.draft == "kept, and more"
+
+
 def test_drafts_are_kept_for_each_chat(
     qtbot: QtBot, services: Services, session: ChatSession
 ) -> None:
