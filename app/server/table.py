@@ -50,7 +50,7 @@ class Column(IntEnum):
 
 _NUMBERS = (Column.PROMPT, Column.REUSED, Column.OUT, Column.RATE)
 _WIDTHS = {
-    Column.TIME: 80,
+    Column.TIME: 92,
     Column.CLIENT: 112,
     Column.PATH: 172,
     Column.PROMPT: 72,
@@ -83,7 +83,7 @@ class Requests(QAbstractTableModel):
             Column.STATE: self.tr("State"),
         }
         self._refusals = {
-            400: self.tr("not as expected"),
+            400: self.tr("refused"),
             401: self.tr("no valid key"),
             403: self.tr("not allowed"),
             404: self.tr("not there"),

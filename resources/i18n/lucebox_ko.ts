@@ -3989,10 +3989,6 @@
         <translation>상태</translation>
     </message>
     <message>
-        <source>not as expected</source>
-        <translation>형식이 맞지 않음</translation>
-    </message>
-    <message>
         <source>no valid key</source>
         <translation>올바른 키 없음</translation>
     </message>
@@ -4043,6 +4039,10 @@
     <message>
         <source>waiting</source>
         <translation>대기 중</translation>
+    </message>
+    <message>
+        <source>refused</source>
+        <translation>거절됨</translation>
     </message>
     <message>
         <source>writing</source>
