@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _SOURCES = ("Lucebox", "LM Studio", "Hugging Face", "Ollama", "Elsewhere")
 _ALWAYS = _SOURCES[:-1]
-_EMPTY_WIDTH = 480
 _ROOM_FOR_TOTAL = 800
 _ROOM_FOR_CHIPS = 560
 _USUAL_ROW = 36  # px; rows grow with the text, and the words of the chips do.
@@ -167,14 +166,8 @@ class ModelsPage(Page):
             ),
             [(self.tr("Use a file…"), self._on_use_file, "file")],
         )
-        card.setMaximumWidth(_EMPTY_WIDTH)
-        place = QWidget()
-        row = QHBoxLayout(place)
-        row.addStretch(1)
-        row.addWidget(card, 2, Qt.AlignmentFlag.AlignVCenter)
-        row.addStretch(1)
         self._use_file = card.findChildren(QPushButton)[0]
-        return place
+        return card.in_the_middle()
 
     def _connect(self) -> None:
         library = self._library

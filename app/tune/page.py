@@ -38,7 +38,6 @@ from engine.types import Metrics
 DRAFTS = ("budget", "draft_residency")
 RUN = ("max_ctx", "precision", "threads", "max_concurrency", "prefill_chunk", "prefix_cache_mib")
 _SHAPES = ("auto", "chain", "tree")
-_EMPTY_WIDTH = 480
 
 
 class TunePage(Page):
@@ -163,14 +162,8 @@ class TunePage(Page):
             self.tr("What can be tuned, and what that costs, depends on the model."),
             [(self.tr("Choose a model"), self._on_models, "models")],
         )
-        card.setMaximumWidth(_EMPTY_WIDTH)
-        place = QWidget()
-        row = QHBoxLayout(place)
-        row.addStretch(1)
-        row.addWidget(card, 2, Qt.AlignmentFlag.AlignVCenter)
-        row.addStretch(1)
         self._use = next(b for b in card.findChildren(QWidget) if b.focusPolicy())
-        return place
+        return card.in_the_middle()
 
     def _make_foot(self) -> QFrame:
         """What the pane offers, while it is folded away."""

@@ -120,6 +120,16 @@ class EmptyState(QFrame):
             column.addSpacing(theme().space(2))
             column.addLayout(row)
 
+    def in_the_middle(self) -> QWidget:
+        """A place for a whole page with this card in its middle."""
+        self.setMaximumWidth(480)
+        place = QWidget()
+        row = QHBoxLayout(place)
+        row.addStretch(1)
+        row.addWidget(self, 2, Qt.AlignmentFlag.AlignVCenter)
+        row.addStretch(1)
+        return place
+
 
 class ErrorCard(QFrame):
     """What failed, why with numbers, buttons that fix it, Copy diagnostics, and a way past.
