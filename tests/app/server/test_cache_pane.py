@@ -148,7 +148,9 @@ def test_emptying_asks_first_and_says_what_stays(
     assert pane.question.isHidden() and not fake.cleared and disk.usage(folder).files == 1
     ask.click()
     pane.question._do.click()
-    qtbot.waitUntil(lambda: pane._disk.held == disk.Usage(0, 0), timeout=20_000)
+    qtbot.waitUntil(
+        lambda: pane._disk.held == disk.Usage(0, 0) and bool(fake.cleared), timeout=20_000
+    )
     assert fake.cleared == 1 and disk.usage(folder).files == 0
     assert (ring.held.get(("lucebox", "disk-cache")) is None) == (forget and not on)
     assert (disk.secret_key() != key) == forget
