@@ -122,7 +122,7 @@ class Application(QObject):
         """Show the window; the rest of the start follows once it is on the screen."""
         from app.window import MainWindow
 
-        self.window = MainWindow(self.services)
+        self.window = MainWindow(self.services, at_once=False)
         self.window.painted.connect(self._on_painted)
         self.window.closing.connect(self._on_closing)
         self.window.show()
@@ -144,7 +144,6 @@ class Application(QObject):
 
     @Slot()
     def _on_painted(self) -> None:
-        log.info("The window is on the screen.")
         # On a thread of its own, so that the window answers meanwhile.
         threading.Thread(target=self._import_pages, name="import", daemon=True).start()
 

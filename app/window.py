@@ -74,7 +74,7 @@ PAGES = (
 
 
 class MainWindow(QMainWindow):
-    """Shows pages by name.
+    """Shows pages by name; empty until `complete`, so that it is seen sooner.
 
     Signals:
         closing: the window is about to close; everything still works.
@@ -84,7 +84,13 @@ class MainWindow(QMainWindow):
     closing = Signal()
     painted = Signal()
 
-    def __init__(self, services: Services, pages: tuple[PageSpec, ...] | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        pages: tuple[PageSpec, ...] | None = None,
+        at_once: bool = True,
+    ) -> None:
+        """Without `at_once` it completes itself once its empty frame is on the screen."""
         super().__init__()
         self.setWindowTitle("Lucebox")
         self.setMinimumSize(LEAST)
@@ -96,7 +102,17 @@ class MainWindow(QMainWindow):
         self._first_run = False
         self._seen = False
         self._typed = ""  # before there was a page to type into
+        self._whole = False
+        self._restore()
+        if at_once:
+            self.complete()
+
+    def complete(self) -> None:
+        """Make the parts, unless they are there."""
+        if self._whole:
+            return
         self._build()
+        services = self.services
         services.navigate = self.navigate
         services.toast = self.toast.say
         services.toast_undo = self.toast.say
@@ -106,7 +122,12 @@ class MainWindow(QMainWindow):
         theme().changed.connect(self._fit, Qt.ConnectionType.QueuedConnection)
         self.commands = Commands(self)
         self.retranslate()
-        self._restore()
+        self._restore_pane()
+        self._whole = True
+        if self.isVisible():
+            self.ring.watch()
+            self.pane.set_narrow(self.width() < NARROW)
+            self._place_pane()
         self.setFocus()  # Else the first switch has it, and what is typed before there is a page turns it.
 
     # Pages
@@ -281,7 +302,7 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.LanguageChange:
+        if event.type() == QEvent.Type.LanguageChange and self._whole:
             self.retranslate()
             self._stale = True
             QTimer.singleShot(0, self, self._renew_pages)
@@ -289,6 +310,7 @@ class MainWindow(QMainWindow):
 
     def say(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
         """A note across the window's top until the user closes it; `details` can be copied."""
+        self.complete()
         if any(note.text == text for note in self.findChildren(Banner)):
             return
         self._notes.addWidget(Banner(kind, text, details))
@@ -346,6 +368,8 @@ class MainWindow(QMainWindow):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if not self._whole:
+            return
         was, now = event.oldSize().width() < NARROW, event.size().width() < NARROW
         if was != now or event.oldSize().width() < 0:
             self.pane.set_narrow(now)
@@ -376,21 +400,24 @@ class MainWindow(QMainWindow):
             self._seen = True
             watched.removeEventFilter(self)
             # The picture is painted while this event is handled, so it is there after it.
-            QTimer.singleShot(0, self, self.painted.emit)
+            QTimer.singleShot(0, self, self._on_seen)
         return False
+
+    @Slot()
+    def _on_seen(self) -> None:
+        log.info("The window is on the screen.")
+        self.complete()
+        QTimer.singleShot(0, self, self.painted.emit)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.ring.watch()
+        if self._whole:
+            self.ring.watch()
         if not self._seen:
             self.windowHandle().installEventFilter(self)
 
     def _restore(self) -> None:
         state = window_state()
-        width = state.value("pane", 0, int)
-        if isinstance(width, int) and width:
-            self.pane.wanted_width = width
-        self.pane.set_folded(state.value("folded", False, bool) is True)
         saved = state.value("place")
         screens = QGuiApplication.screens()
         primary = QGuiApplication.primaryScreen()
@@ -404,6 +431,13 @@ class MainWindow(QMainWindow):
         if state.value("maximized", False, bool) is True:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
+    def _restore_pane(self) -> None:
+        state = window_state()
+        width = state.value("pane", 0, int)
+        if isinstance(width, int) and width:
+            self.pane.wanted_width = width
+        self.pane.set_folded(state.value("folded", False, bool) is True)
+
     def _remember(self) -> None:
         state = window_state()
         state.setValue("place", self.normalGeometry())
@@ -413,7 +447,8 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.isVisible():
-            self._remember()
+            if self._whole:
+                self._remember()
             self.closing.emit()
             for page in self._pages.values():
                 page.can_close()

@@ -206,9 +206,29 @@ def install(name: str) -> None:
     run_logged(command, "install the dependencies")
 
 
+def packages() -> Path:
+    """Where the environment keeps its packages."""
+    return Path(inside_environment("import sysconfig; print(sysconfig.get_path('purelib'))"))
+
+
+def unpack_qt_support() -> None:
+    """Put the Python part of PySide6 into files, which start quicker than the archive in its library.
+
+    That is what the switch is for; pip does not know these files, so a change of version makes them anew.
+    """
+    files = packages() / "shiboken6" / "files.dir"
+    shutil.rmtree(files, ignore_errors=True)
+    for embed in ("0", ""):  # the second run leaves them compiled
+        subprocess.run(
+            [str(PYTHON), "-c", "import PySide6.QtCore"],
+            env={**os.environ, "SBK_EMBED": embed, "PYTHONDONTWRITEBYTECODE": ""},
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        )  # fmt: skip
+
+
 def put_checkout_on_path() -> None:
     """Let the environment import the checkout in place, wherever both are moved to together."""
-    site = Path(inside_environment("import sysconfig; print(sysconfig.get_path('purelib'))"))
+    site = packages()
     way = os.path.relpath(ROOT, site)
     (site / "lucebox-checkout.pth").write_text(way + "\n", encoding="utf-8")
 
@@ -237,6 +257,7 @@ def set_up(dev: bool) -> None:
                     state["complete"] = False
                     write_state(state)
                     install(name)
+                    unpack_qt_support()
                     done[name] = fingerprint(name)
             put_checkout_on_path()
             state["python"] = inside_environment(VERSION)
