@@ -8,8 +8,9 @@ from PySide6.QtCore import QObject, Qt, QTimer, Slot
 from PySide6.QtGui import QGuiApplication
 
 CHECK_MS = 50
-# A collection takes as long as there are objects in it: many small ones stay below a frame's time.
-YOUNG, MIDDLE, OLD, OLD_AT_WORK = 2000, 4, 10, 200
+# A collection takes as long as there are objects in it: many small ones stay below a frame's time. The
+# count of young objects is less those old ones that went, so a low count means little, but idleness.
+YOUNG, MIDDLE, OLD, OLD_AT_WORK = 200, 2, 200, 2000
 
 
 class Collector(QObject):

@@ -286,8 +286,10 @@ class ChatSession(QObject):
             chat.info.model, chat.info.model_name = str(model.path), name
             chat.info.sampling = overrides(settings, model)
         self.store.save_message(again)
-        self._save_info(chat.info)
+        self.store.save_chat(chat.info)
         self.path_changed.emit(chat.info.id)
+        # Apart from the rest: to show a message and ask is work enough for one moment.
+        QTimer.singleShot(0, self, self.chats_changed.emit)
         generation.request_id = self._controller.submit(
             request, partial(self._on_events, generation)
         )

@@ -74,11 +74,11 @@ def test_what_lived_long_is_left_while_the_user_works(
     monkeypatch.setattr(garbage.gc, "collect", lambda generation=2: asked.append(generation))
     active = Qt.ApplicationState.ApplicationActive
     monkeypatch.setattr(garbage.QGuiApplication, "applicationState", lambda: active)
-    for count[:] in ([100, 9, 99], [3000, 1, 99], [3000, 9, 99], [3000, 9, 999]):
+    for count[:] in ([100, 9, 999], [300, 1, 999], [300, 9, 999], [300, 9, 9999]):
         made.check()
     assert asked == [0, 1, 2]
     active = Qt.ApplicationState.ApplicationInactive
-    count[:] = 3000, 9, 99
+    count[:] = 300, 9, 999
     made.check()
     assert asked == [0, 1, 2, 2]
     made.end()
