@@ -182,7 +182,8 @@ class Engine:
 
         def encode() -> None:
             found = _prepare(model, request)
-            self._post(lambda: self._look(request_id, request, model, found, now))
+            begin = partial(self._begin, request_id, request, model, found, now)
+            self._post(lambda: self._look(request, model, found, begin))
 
         formed = request.format is not None or request.tools
         (self._former if formed else self._encoder).do(encode)
@@ -334,28 +335,27 @@ class Engine:
 
     def _look(
         self,
-        request_id: int,
         request: Request,
         model: LoadedModel | None,
         ready: Prepared | EngineError,
-        submitted: float,
+        begin: Callable[[], None],
     ) -> None:
         """Begin a request, once what the archive knows of it is in memory."""
-
-        def begin(found: Snapshot | None = None) -> None:
-            if found is not None and model is not None and model is self._model:
-                exchange.take_in(model.scheduler.cache, found)
-            self._begin(request_id, request, model, ready, submitted)
-
-        archive, read = self.archive, None
-        here = model is not None and model is self._model and isinstance(ready, Prepared)
-        if archive is not None and here and request.prefix_cache:
-            assert model is not None and isinstance(ready, Prepared)
-            read = exchange.lacking(archive, model.scheduler.cache, ready.ids)
+        here = model is not None and model is self._model
+        if self.archive is None or not here or isinstance(ready, EngineError):
+            return begin()
+        assert model is not None
+        cache = model.scheduler.cache
+        read = exchange.lacking(self.archive, cache, ready.ids) if request.prefix_cache else None
         if read is None:
+            return begin()
+
+        def take_in(found: Snapshot | None) -> None:
+            if found is not None and model is self._model:
+                exchange.take_in(cache, found)
             begin()
-        else:
-            self._reader.do(lambda: self._post(partial(begin, read())))
+
+        self._reader.do(lambda: self._post(partial(take_in, read())))
 
     def _begin(
         self,
