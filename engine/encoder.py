@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 
 class Encoder:
     """One thread, begun when there is something to do: for templates and tokenizers, since a prompt may be
-    long or hostile. Jobs keep their order."""
+    long or hostile. Jobs keep their order, and one that fails is logged and holds up none behind it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -31,4 +32,7 @@ class Encoder:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
+            try:
+                job()
+            except Exception:
+                logging.getLogger(__name__).exception("A job of the thread %s failed", self._name)

@@ -153,13 +153,18 @@ def _seen(header: int, p: int, m: int) -> tuple[int, int]:
 
 
 @compiled
+def _valid(header: int, p: int, m: int, page: int) -> int:
+    """How many tokens of a page lie ahead of the end of what row m sees; 0 where it sees none of them."""
+    first, end = _seen(header, p, m)
+    valid = min(PAGE, end - page * PAGE)
+    return valid if valid > max(0, first - page * PAGE) else 0
+
+
+@compiled
 def _weigh(header: int, p: int, m: int, page: int, scores: int, state: int, n: int) -> None:
     """Softmax of a page's scores for the `n` queries of row m."""
-    first, end = _seen(header, p, m)
-    valid = max(0, min(PAGE, end - page * PAGE))
-    hidden = max(0, first - page * PAGE)
-    if hidden >= valid:
-        valid = 0
+    valid = _valid(header, p, m, page)
+    hidden = max(0, _seen(header, p, m)[0] - page * PAGE)
     for i in range(n):
         at = scores + 4 * PAGE * i
         for j in range(min(hidden, valid)):
@@ -216,13 +221,24 @@ def chunk(
             for i in range(count):
                 to = state + (r + i) * group * state_bytes
                 _weigh(header, p, row + r + i, page, scores + 4 * PAGE * i * group, to, group)
-            rows(
-                products, scores, 4 * PAGE, m, page_values, dim // 16, longest, sums, 4 * dim,
-                16 * PAGE * size, keys + following * PAGE * dim * size,
-            )  # fmt: skip
-            for i in range(m):
-                to = state + (r * group + i) * state_bytes
-                call(accumulate, (to + 4 * STATE, sums + 4 * dim * i, to, dim))
+            # Rows with the same end share a product. Behind its own end a row reads no values, since those
+            # of a guess may be infinite, and then a weight of 0 does not silence them.
+            i = 0
+            while i < count:
+                valid = _valid(header, p, row + r + i, page)
+                m = 1
+                while i + m < count and _valid(header, p, row + r + i + m, page) == valid:
+                    m += 1
+                if valid:
+                    rows(
+                        products, scores + 4 * PAGE * i * group, 4 * PAGE, m * group, page_values,
+                        dim // 16, valid, sums, 4 * dim, 16 * PAGE * size,
+                        keys + following * PAGE * dim * size,
+                    )  # fmt: skip
+                    for j in range(m * group):
+                        to = state + ((r + i) * group + j) * state_bytes
+                        call(accumulate, (to + 4 * STATE, sums + 4 * dim * j, to, dim))
+                i += m
 
 
 @compiled

@@ -86,10 +86,12 @@ def make(
     shape: Shape | None = None,
     n_rows: int = 80,
     pages: int = 32,
+    tried: int = 0,
 ) -> tuple[CpuOps, Any]:
     """Operations with one recording, and what `record` returned; every byte is NaN before the first run."""
     ops = CpuOps(threads, precision, target=target)
-    ops.allocate(shape or Shape(1, 32, 512, 4, 2, 64), Limits(n_rows, 4, pages, 64, pages, slots=5))
+    limits = Limits(n_rows, 4, pages, 64, pages, slots=5, tried=tried)
+    ops.allocate(shape or Shape(1, 32, 512, 4, 2, 64), limits)
     with ops.recording():
         result = record(ops)
     poison(ops)

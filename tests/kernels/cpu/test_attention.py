@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,4 +168,53 @@ def test_the_int8_form_is_that_of_the_float_form(case: str) -> None:
     logits = ops.run(rows(70))
     truth = coded(out.values(70)).astype(np.float64) @ weight.dequantize().astype(np.float64).T
     np.testing.assert_allclose(logits, truth, rtol=1e-5, atol=1e-5)
+    ops.close()
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("case", ["llama", "gated"])
+def test_a_guess_that_overflows_spoils_no_row_but_those_that_see_it(
+    case: str, precision: Precision
+) -> None:
+    shape, rope, _ = CASES[case]
+    bad = N_TOKENS - 1
+
+    def overflowing(ops):  # type: ignore[no-untyped-def]
+        x = table(shape, case == "gated")
+        x[bad, -shape.n_kv_heads * shape.head_dim :] = np.inf
+        return ops.attend(
+            ops.embed(ops.upload(floats(x))), 0, rope, eps=1e-6, gated=case == "gated"
+        )
+
+    ops, out = make(
+        overflowing, precision=precision, shape=shape, n_rows=N_TOKENS, pages=10, tried=8
+    )
+    pages = list(range(10))
+    for start, n, at in ((60, 8, 2), (60, 8, 5), (10, 21, 17), (127, 2, 1), (520, 5, 4)):
+        ops.run(span(0, start, pages))
+        ops.run(span(start, at, pages))
+        before = out.values(at).copy()
+        tokens = np.arange(start, start + n, dtype=np.int32)
+        tokens[at] = bad
+        ops.run(replace(span(start, n, pages), tokens=tokens))
+        np.testing.assert_array_equal(out.values(n)[:at], before)
+        assert not np.isfinite(out.values(n)[at:]).any()
+    # A tree, whose second branch overflows.
+    for start in (20, 61, 62, 63):
+        ops.run(span(0, start, pages))
+        ops.run(span(start, 4, pages))
+        before = out.values(4).copy()
+        tokens = np.arange(start, start + 6, dtype=np.int32)
+        tokens[4] = bad
+        ops.run(
+            replace(
+                span(start, 6, pages),
+                tokens=tokens,
+                positions=start + np.array([0, 1, 2, 3, 1, 2], np.int32),
+                parents=np.array([-1, 0, 1, 2, 0, 4], np.int32),
+                tried=np.ones(1, np.int32),
+            )
+        )
+        np.testing.assert_array_equal(out.values(6)[:4], before)
+        assert not np.isfinite(out.values(6)[4:]).any()
     ops.close()
