@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence as Seq
 from dataclasses import replace
 
 from engine.loops import LoopWatch
@@ -18,6 +19,7 @@ from engine.types import (
     OnEvent,
     PrefillProgress,
     Sequence,
+    Span,
     Started,
     Switch,
     Switched,
@@ -105,6 +107,17 @@ class Answer:
         self._usage = replace(self._usage, switches=(*self._usage.switches, switch))
         self._emit(Switched(self._id, switch))
 
+    def receive(self, span: Span, tokens: Seq[int]) -> None:
+        """What a step did for the sequence."""
+        if span.start < self.sequence.n_prompt:
+            self.progress()
+        if span.draft is not None:
+            self.verified(len(span.draft.tokens), len(tokens) - 1)
+        for token in tokens:
+            if self.ended:
+                break
+            self.accept(token)
+
     def accept(self, token: int) -> None:
         """Take one sampled token; ends the answer when a stop rule holds."""
         now = time.perf_counter()
@@ -113,6 +126,7 @@ class Answer:
         self._usage = replace(self._usage, completion_tokens=n)
         logprob = self.sampler.take_logprob()
         if token in self._eos_ids:
+            self.sequence.ended_by = token
             self._finish(FinishReason.STOP)
             return
         self.sequence.tokens.append(token)

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from engine.ahead import Ahead
 from engine.answer import Answer
 from engine.cache import exchange
 from engine.cache.snapshot import Archive, Snapshot
@@ -24,7 +25,7 @@ from engine.errors import BadRequest, DeviceFault, EngineError, OutOfMemory, as_
 from engine.loading import LoadedModel, OnProgress, load_model
 from engine.memory import memory_parts, on_card
 from engine.metrics import Meter
-from engine.prepare import Prepared, prepare
+from engine.prepare import Prepared, prepared
 from engine.sampling import Sampler
 from engine.scheduler import Scheduler
 from engine.stops import StopMatcher
@@ -40,6 +41,7 @@ from engine.types import (
     Request,
     Sequence,
     Span,
+    Step,
     Usage,
     request_ids,
 )
@@ -78,6 +80,7 @@ class Engine:
         self._served = threading.Event()
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
+        self._ahead = Ahead()
         self._submitted: dict[int, OnEvent] = {}
         self._encoder = Encoder("encoder")
         # Schemas may take seconds, and other prompts must not wait for them.
@@ -135,6 +138,7 @@ class Engine:
             try:
                 if self._model is None:
                     raise BadRequest("No model is loaded. Load one first.")
+                self._ahead.land(self._model)
                 found.append(work(self._model))
             except Exception as error:
                 found.append(error)
@@ -181,7 +185,7 @@ class Engine:
         self._submitted[request_id] = on_event
 
         def encode() -> None:
-            found = _prepare(model, request)
+            found = prepared(model, request)
             begin = partial(self._begin, request_id, request, model, found, now)
             self._post(lambda: self._look(request, model, found, begin))
 
@@ -274,21 +278,23 @@ class Engine:
         model = self._model
         if model is None or not self._answers:
             return
-        scheduler = model.scheduler
-        speculation = model.speculation
+        scheduler, speculation = model.scheduler, model.speculation
         spans: dict[int, Span] = {}
         try:
-            step = scheduler.plan()
-            self._count(scheduler)
+            flight = self._ahead.take(self._answers)
+            step = flight.step if flight else self._plan(scheduler)
             if step is None:
                 return
             spans = {span.sequence.request_id: span for span in step.spans}
-            for request_id in spans:
-                self._answers[request_id].started()
-            samplers = {n: self._answers[n].sampler for n in spans}
-            result = model.compute(step, samplers)
+            flight = flight or model.runner.launch(
+                step, {n: self._answers[n].sampler for n in spans}
+            )
+            if not self._inbox:
+                self._ahead.follow(model, flight, flight.samplers)
+            result = model.settle(flight)
         except Exception as error:
             log.exception("A step failed")
+            self._ahead.drop()
             # A plan moves pages; where that fails nobody knows what they hold.
             gone = not spans or isinstance(error, DeviceFault)
             for request_id in list(self._answers if gone else spans):
@@ -302,7 +308,10 @@ class Engine:
                 continue  # its pages are wanted once more
             answer = self._answers[request_id]
             try:
-                self._hand_out(answer, span, tokens)
+                answer.receive(span, tokens)
+                if answer.usage.completion_tokens == 1:
+                    first, reused = answer.usage.first_token_s, answer.usage.reused_tokens
+                    self._meter.set(first_token_s=first, reused_tokens=reused)
             except Exception as error:
                 # One answer's fault is not to end the others'.
                 log.exception("An answer failed")
@@ -314,24 +323,18 @@ class Engine:
                 for answer in self._answers.values():
                     answer.switched(switch)
             self._meter.set(speculation=speculation.metrics)
+        if result.errors:
+            self._ahead.land(model)
         for request_id, fault in result.errors.items():
             self._fail(request_id, model.runner.explain(spans[request_id], fault))
 
-    def _hand_out(self, answer: Answer, span: Span, tokens: Seq[int]) -> None:
-        """Tell what a step did for one answer."""
-        if span.start < span.sequence.n_prompt:
-            answer.progress()
-        if span.draft is not None:
-            answer.verified(len(span.draft.tokens), len(tokens) - 1)
-        for token in tokens:
-            if answer.ended:
-                break
-            answer.accept(token)
-            if answer.usage.completion_tokens == 1:
-                usage = answer.usage
-                self._meter.set(
-                    first_token_s=usage.first_token_s, reused_tokens=usage.reused_tokens
-                )
+    def _plan(self, scheduler: Scheduler) -> Step | None:
+        """The next step, of which the listeners hear where it is their first."""
+        step = scheduler.plan()
+        self._count(scheduler)
+        for span in step.spans if step else ():
+            self._answers[span.sequence.request_id].started()
+        return step
 
     def _look(
         self,
@@ -424,6 +427,7 @@ class Engine:
             return
         assert self._model is not None
         scheduler, sequence = self._model.scheduler, answer.sequence
+        self._ahead.leave(sequence)
         scheduler.remove(sequence, sound)
         if self.archive is not None and sound and sequence.cached:
             kept = sequence.tokens[: sequence.disk_tokens]
@@ -447,6 +451,7 @@ class Engine:
         for answer in list(self._answers.values()):
             answer.cancel()
             self._retire(answer)
+        self._ahead.drop()
         former, self._model = self._model, model
         if former is not None:
             former.close()
@@ -486,15 +491,3 @@ class Engine:
     def _refuse_closed(self) -> None:
         if self._closing:
             raise BadRequest("The engine is closed.")
-
-
-def _prepare(model: LoadedModel | None, request: Request) -> Prepared | EngineError:
-    """What is needed to begin a request, or why there is none."""
-    try:
-        if model is None:
-            raise BadRequest("No model is loaded. Load one first.")
-        return prepare(model, request)
-    except Exception as error:
-        if not isinstance(error, EngineError):
-            log.exception("A request could not be prepared")
-        return as_engine_error(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,12 +41,11 @@ from engine.ops.base import Limits, Ops, StepInput
 from engine.pages import PagePool
 from engine.passes import ROWS
 from engine.paths import cache_dir
-from engine.runner import Runner
-from engine.sampling import Sampler
+from engine.runner import Flight, Runner
 from engine.scheduler import MOST_GUESSED, Scheduler
 from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
-from engine.types import LoadProgress, ModelInfo, Step, StepResult
+from engine.types import LoadProgress, ModelInfo, StepResult
 from engine.weights import load_weights
 
 log = logging.getLogger(__name__)
@@ -69,10 +68,10 @@ class LoadedModel:
     grammars: Grammars
     speculation: Speculation | None = None
 
-    def compute(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
-        """Run a step, and let what it decided stand in pages and states."""
-        scheduler = self.scheduler
-        result = self.runner.run(step, samplers)
+    def settle(self, flight: Flight) -> StepResult:
+        """Collect a launched step, and let what it decided stand in pages and states."""
+        scheduler, step = self.scheduler, flight.step
+        result = self.runner.collect(flight)
         tried = [(i, span) for i, span in enumerate(step.spans) if span.draft is not None]
         for i, span in tried:
             path = result.paths[i]

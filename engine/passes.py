@@ -15,6 +15,7 @@ import numpy as np
 from engine.errors import BadRequest, ContextOverflow
 from engine.gguf import HeaderSummary
 from engine.ops.base import Chooses, Ops, StepInput
+from engine.ops.choosing import Choice
 from engine.ops.cuda_device import bytes_on_card
 
 if TYPE_CHECKING:
@@ -71,11 +72,11 @@ def pass_costs(
             if 1 < m <= model.runner.limits.tried:
                 step = tried(step)
             for _ in range(_WARM_UP):
-                _run(model.ops, step)
+                _run(model.ops, step, model.info.vocab_size)
             times: list[float] = []
             while len(times) < _LEAST or (len(times) < repeats and sum(times) < _LONGEST_S):
                 began = time.perf_counter()
-                _run(model.ops, step)
+                _run(model.ops, step, model.info.vocab_size)
                 times.append(time.perf_counter() - began)
             found.append(Pass(context, m, statistics.median(times)))
     return found
@@ -190,10 +191,10 @@ def tried(step: StepInput) -> StepInput:
     )
 
 
-def _run(ops: Ops, step: StepInput) -> None:
+def _run(ops: Ops, step: StepInput, n_vocab: int) -> None:
     """A step whose tokens are wanted and, where the device finds them, no logits."""
     if isinstance(ops, Chooses):
-        ops.run(replace(step, likeliest=True))
-        ops.likeliest()
+        choices = [Choice(n_vocab)] * len(step.logit_rows)
+        ops.collect(ops.launch(replace(step, choices=choices)))
     else:
         ops.run(step)

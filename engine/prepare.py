@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import BadRequest
+from engine.errors import BadRequest, EngineError, as_engine_error
 from engine.grammar import (
     LEAD,
     FromOpener,
@@ -27,6 +28,8 @@ from engine.toolcalls.calls import declared
 from engine.toolcalls.grammars import CallGrammar, Style, opener_of, style_of
 from engine.toolcalls.marks import markers
 from engine.types import Format, Request
+
+log = logging.getLogger(__name__)
 
 MAX_LOGPROBS = 100
 
@@ -74,6 +77,18 @@ def prepare(model: LoadedModel, request: Request) -> Prepared:
     shown = frozenset(t for t in map(tokenizer.marker_id, _markers()) if t is not None)
     steering = _steering(model, request, may_call, opened, end, len(ids), shown)
     return Prepared(ids, end, parser, steering, shown)
+
+
+def prepared(model: LoadedModel | None, request: Request) -> Prepared | EngineError:
+    """What is needed to begin a request, or why there is none."""
+    try:
+        if model is None:
+            raise BadRequest("No model is loaded. Load one first.")
+        return prepare(model, request)
+    except Exception as error:
+        if not isinstance(error, EngineError):
+            log.exception("A request could not be prepared")
+        return as_engine_error(error)
 
 
 class _Text(OutputParser):

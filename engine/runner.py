@@ -6,22 +6,37 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EngineError, NumericError
-from engine.ops.base import Chooses, Limits, Ops, Shape, StepInput
+from engine.ops.base import MOST_CHOSEN, Chooses, Launched, Limits, Ops, Shape, StepInput
+from engine.ops.choosing import Choice
 from engine.sampling import Sampler, has_bad
 from engine.types import Draft, Span, Step, StepResult
 
 log = logging.getLogger(__name__)
 
 LOGITS_BYTES = 128 << 20
-MOST_CHOSEN = 32
-"""Rows whose likeliest tokens a backend keeps."""
+
+
+@dataclass(eq=False, slots=True)
+class Flight:
+    """A step that was launched: with its `logits` at once, or with the tokens that are `found` when it has
+    landed. `rows` are for each span its first row of those. Times are in seconds.
+    """
+
+    step: Step
+    samplers: Mapping[int, Sampler]
+    rows: tuple[int, ...]
+    began: float
+    logits: NDArray[np.float32] | None = None
+    computed: float = 0.0
+    launched: Launched = None
+    found: NDArray[np.int32] | None = None
 
 
 class Runner:
@@ -31,47 +46,89 @@ class Runner:
         self.ops = ops
         self.limits = limits
         self.shape = shape
+        self._done = 0.0  # when the last step was collected
 
-    def run(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
-        """Compute a step and choose tokens for each span that wants some.
+    def launch(self, step: Step, samplers: Mapping[int, Sampler]) -> Flight:
+        """Start a step; `samplers` are by request id.
 
-        `samplers` are by request id. A span whose logits are not finite, or whose sampling fails, gets
-        an error of its own; the other spans are not affected. See `explain` for what it is to say.
+        Where the backend chooses the tokens itself it comes back at once, and one more step may be launched
+        before this one is collected: its spans may have a token -1 - r for the one of row r of `Flight.rows`.
         """
         began = time.perf_counter()
-        step_input = self._input(step)
-        greedy = isinstance(self.ops, Chooses) and all(
-            samplers[s.sequence.request_id].is_greedy for s in step.spans if s.want_logits
-        )
-        if greedy and len(step_input.logit_rows) <= MOST_CHOSEN:
-            self.ops.run(replace(step_input, likeliest=True))
-            assert isinstance(self.ops, Chooses)
-            logits: NDArray[np.float32] | LazyLogits = LazyLogits(self.ops)
-        else:
+        step_input, rows = self._input(step)
+        choices = self._choices(step, samplers)
+        if choices is None:
             logits = self.ops.run(step_input)
-        computed = time.perf_counter()
+            return Flight(step, samplers, rows, began, logits, time.perf_counter())
+        assert isinstance(self.ops, Chooses)
+        return Flight(
+            step, samplers, rows, began,
+            launched=self.ops.launch(replace(step_input, choices=choices)),
+        )  # fmt: skip
+
+    def land(self, flight: Flight) -> None:
+        """Wait for a step, so that anything else may be run before it is collected."""
+        if flight.logits is None and flight.found is None:
+            assert isinstance(self.ops, Chooses)
+            flight.found = self.ops.collect(flight.launched).copy()
+            flight.computed = time.perf_counter()
+
+    def collect(self, flight: Flight) -> StepResult:
+        """Wait for a step, and choose tokens for each span that wants some.
+
+        A span whose logits are not finite, or whose sampling fails, gets an error of its own; the other spans
+        are not affected. See `explain` for what it is to say.
+        """
+        self.land(flight)
+        logits: NDArray[np.float32] | FoundTokens
+        if flight.found is not None:
+            assert isinstance(self.ops, Chooses)
+            logits = FoundTokens(self.ops, flight.found)
+        else:
+            assert flight.logits is not None
+            logits = flight.logits
         tokens: list[tuple[int, ...]] = []
         paths: list[tuple[int, ...]] = []
         errors: dict[int, Exception] = {}
-        row = 0
-        for span in step.spans:
+        for span, row in zip(flight.step.spans, flight.rows, strict=True):
             found: tuple[int, ...] = ()
             path: tuple[int, ...] = ()
             if span.want_logits:
                 n = len(span.tokens) if span.draft else 1
                 request_id = span.sequence.request_id
+                sampler = flight.samplers[request_id]
                 try:
-                    found, path = self.choose(span, logits[row : row + n], samplers[request_id])
+                    found, path = self.choose(span, logits[row : row + n], sampler)
                 except EngineError as error:
                     errors[request_id] = error
-                row += n
             tokens.append(found)
             paths.append(path)
-        done = time.perf_counter()
-        return StepResult(tuple(tokens), tuple(paths), errors, done - began, done - computed)
+        # A step that was launched ahead had to wait for the one before it.
+        began, self._done = max(flight.began, self._done), time.perf_counter()
+        seconds = self._done - began
+        return StepResult(
+            tuple(tokens), tuple(paths), errors, seconds, self._done - flight.computed
+        )
+
+    def run(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
+        """Launch a step and collect it."""
+        return self.collect(self.launch(step, samplers))
+
+    def _choices(self, step: Step, samplers: Mapping[int, Sampler]) -> list[Choice] | None:
+        """How the backend is to choose each wanted row's token; None where it cannot for all of them."""
+        if not isinstance(self.ops, Chooses):
+            return None
+        choices: list[Choice] = []
+        for span in step.spans:
+            if span.want_logits:
+                choice = samplers[span.sequence.request_id].choice
+                if choice is None:
+                    return None
+                choices += [choice] * (len(span.tokens) if span.draft else 1)
+        return choices if len(choices) <= MOST_CHOSEN else None
 
     def choose(
-        self, span: Span, logits: NDArray[np.float32] | LazyLogits, sampler: Sampler
+        self, span: Span, logits: NDArray[np.float32] | FoundTokens, sampler: Sampler
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """As `choose` of this module."""
         return choose(span, logits, sampler)
@@ -91,7 +148,8 @@ class Runner:
                 StepInput(piece, start + rows, np.zeros_like(rows), table, rows, slot)
             )
 
-    def _input(self, step: Step) -> StepInput:
+    def _input(self, step: Step) -> tuple[StepInput, tuple[int, ...]]:
+        """What the backend gets, and for each span its first row of logits."""
         n = step.n_tokens
         tokens = np.empty(n, dtype=np.int32)
         positions = np.empty(n, dtype=np.int32)
@@ -102,6 +160,7 @@ class Runner:
         branched = any(span.draft and not span.draft.is_chain for span in step.spans)
         parents = np.empty(n if branched else 0, dtype=np.int32)
         logit_rows: list[int] = []
+        first_rows: list[int] = []
         row = 0
         for i, span in enumerate(step.spans):
             end = row + len(span.tokens)
@@ -112,10 +171,11 @@ class Runner:
             table[i, : len(span.sequence.pages)] = span.sequence.pages
             if branched:
                 parents[row:end] = [p + row if p >= 0 else -1 for p in span.parents]
+            first_rows.append(len(logit_rows))
             if span.want_logits:
                 logit_rows.extend(range(row if span.draft else end - 1, end))
             row = end
-        return StepInput(
+        step_input = StepInput(
             tokens,
             positions,
             sequence,
@@ -125,6 +185,7 @@ class Runner:
             parents,
             np.array(tried if any(tried) else [], dtype=np.int32),
         )
+        return step_input, tuple(first_rows)
 
     def explain(self, span: Span, error: Exception) -> Exception:
         """What an error of `run` is to say: of bad logits, the layer that they first came from.
@@ -136,7 +197,7 @@ class Runner:
         if not isinstance(error, BadLogits):
             return error
         try:
-            layer = self.ops.first_bad_layer(self._input(Step((span,))))
+            layer = self.ops.first_bad_layer(self._input(Step((span,)))[0])
         except EngineError:
             log.exception("The layer that first gave NaN or infinity cannot be found")
             return error
@@ -151,20 +212,20 @@ class Runner:
         return BadLogits(f", first {where}")
 
 
-class LazyLogits:
-    """The rows of the last run: `likeliest` tokens at once, logits only where they are asked for."""
+class FoundTokens:
+    """The rows of the last run: the tokens `found` for them, and logits only where they are asked for."""
 
-    def __init__(self, ops: Chooses, first: int = 0) -> None:
-        self._ops, self._first = ops, first
+    def __init__(self, ops: Chooses, found: NDArray[np.int32], first: int = 0) -> None:
+        self._ops, self._found, self._first = ops, found, first
         self._rows: NDArray[np.float32] | None = None
 
-    def likeliest(self, row: int) -> int:
-        """The token with the greatest logit; -1 where one is NaN or plus infinity."""
-        return int(self._ops.likeliest()[self._first + row])
+    def token(self, row: int) -> int:
+        """The token that was chosen; -1 where a logit is NaN or plus infinity."""
+        return int(self._found[self._first + row])
 
     def __getitem__(self, which: int | slice) -> Any:
         if isinstance(which, slice):
-            return LazyLogits(self._ops, self._first + which.start)
+            return FoundTokens(self._ops, self._found, self._first + which.start)
         if self._rows is None:
             self._rows = self._ops.logits()
         return self._rows[self._first + which]
@@ -181,7 +242,7 @@ class BadLogits(NumericError):
 
 
 def choose(
-    span: Span, logits: NDArray[np.float32] | LazyLogits, sampler: Sampler
+    span: Span, logits: NDArray[np.float32] | FoundTokens, sampler: Sampler
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tokens from `logits` (n, V) of a span, and the rows of its draft's accepted path, its first row's too.
 
@@ -194,8 +255,8 @@ def choose(
     before = sequence.tokens if span.draft is None else list(sequence.tokens)
     while True:
         row = path[-1]
-        likeliest = logits.likeliest(row) if isinstance(logits, LazyLogits) else None
-        if (likeliest is None and has_bad(logits[row])) or likeliest == -1:
+        chosen = logits.token(row) if isinstance(logits, FoundTokens) else None
+        if (chosen is None and has_bad(logits[row])) or chosen == -1:
             raise BadLogits
         # Row r of the span is node r - 1 of the draft.
         children = {draft.tokens[i]: i + 1 for i, p in enumerate(draft.parents) if p == row - 1}
@@ -203,7 +264,7 @@ def choose(
             (guess,) = children
             token = sampler.verify(logits[row], before, guess, draft.probabilities[row])
         else:
-            taken = None if likeliest is None else sampler.take(likeliest)
+            taken = None if chosen is None else sampler.take(chosen)
             token = sampler.sample(logits[row], before) if taken is None else taken
         tokens.append(token)
         if token not in children or token in sequence.ends:

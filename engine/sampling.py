@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
+from engine.ops.choosing import Choice
 from engine.steering import Steering
 from engine.types import Likely, TokenLogprob
 
@@ -74,22 +75,24 @@ class Sampler:
         return self._chose(int(ids[_pick(weights, self._uniform(previous))]), logits)
 
     @property
-    def is_greedy(self) -> bool:
-        """Whether the likeliest token is taken as the model gives it, but for what steers an answer."""
+    def choice(self) -> Choice | None:
+        """How a backend is to choose a token that nothing steers, None where it cannot do so alone."""
         greedy = self._params.temperature == 0 or self._params.top_k == 1
-        return (
-            greedy and self._counts is None and not len(self._bias[0]) and self._n_logprobs is None
-        )
+        plain = self._counts is None and not len(self._bias[0]) and self._n_logprobs is None
+        return Choice(self._vocab_size) if greedy and plain else None
 
-    def take(self, likeliest: int) -> int | None:
-        """As `sample` where `likeliest` has the greatest logit; None where more of them must be known."""
-        if not self.is_greedy or likeliest >= self._vocab_size:
-            return None
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing steers the next token, so that a backend's is taken."""
+        return self._steering is None or self._steering.is_free
+
+    def take(self, chosen: int) -> int | None:
+        """As `sample` where a backend has `chosen` as `choice` says; None where the token is steered."""
         if self._steering is not None:
             if self._steering.mask() is not None:
                 return None
-            self._steering.chose(likeliest)
-        return likeliest
+            self._steering.chose(chosen)
+        return chosen
 
     def verify(self, logits: Logits, previous: Sequence[int], guess: int, drawn: Likely) -> int:
         """As `sample`, and distributed as it, but as often as possible the `guess` drawn from `drawn`.

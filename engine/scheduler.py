@@ -113,6 +113,32 @@ class Scheduler:
         spans = [s for s in spans if s.sequence in self.running]
         return Step(tuple(spans)) if spans else None
 
+    def ahead(self, spans: Seq[Span], rows: Seq[int]) -> Step | None:
+        """The step after a running one, before its tokens are known: -1 - r stands for the one of row r.
+
+        None where more is running than plain decodes, where somebody could be admitted, where pages run out,
+        and where the state has to be kept as the running step leaves it. Nobody gives anything away for it.
+        """
+        if self.waiting and len(self.running) < self.max_concurrency:
+            return None
+        if [span.sequence for span in spans] != self.running:
+            return None
+        size, next_spans = self.pool.page_tokens, []
+        for span, row in zip(spans, rows, strict=True):
+            sequence, end = span.sequence, span.start + 1
+            if span.draft is not None or len(span.tokens) > 1 or not span.want_logits:
+                return None
+            if self.cache.states is not None and end % size == 0:
+                return None
+            if end + 1 >= sequence.n_most:
+                continue  # it ends with the running step
+            if end >= len(sequence.pages) * size:
+                if (pages := self.pool.alloc(1)) is None:
+                    return None
+                sequence.pages.extend(pages)
+            next_spans.append(Span(sequence, end, (-1 - row,), True))
+        return Step(tuple(next_spans)) if next_spans else None
+
     def stays(self, span: Span, n: int) -> int:
         """How many of `n` rows of a draft that stand must be accepted before `computed` is called, and not
         later: those up to the last full page, whose state may be kept, if it ends among them."""

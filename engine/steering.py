@@ -70,12 +70,18 @@ class Steering:
         """The tokens that may come next, None for all."""
         if self._forced:
             return only(self._vocab_size, self._forced[:1])
-        if self._constraint is None or self._parser.part is Part.REASONING:
+        if self._constraint is None or self.is_free:
             return None
         found = self._constraint.mask()
         if found is not None and self._opening:
             found[self._opening[0]] = 0
         return found
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all tokens may come next: then there is no mask."""
+        constrained = self._constraint is not None and self._parser.part is not Part.REASONING
+        return not self._forced and not constrained
 
     def chose(self, token: int) -> None:
         """The token that the answer goes on with."""

@@ -362,6 +362,7 @@ class Sequence:
     slot: int = -1
     seed: int = 0
     ends: frozenset[int] = frozenset()  # tokens after which there is nothing to write
+    ended_by: int = -1  # the one of those that came behind `tokens`
     n_most: int = 1 << 62  # tokens that it may come to, answer included
     cached: bool = True  # whether it shares prefixes with others
     keeps_answer: bool = True  # whether that goes for what it writes too
@@ -432,7 +433,8 @@ class Span:
     """Consecutive tokens of one sequence to compute: a prefill chunk, or a decode token and a draft after it.
 
     `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits, or with a draft,
-    which is all but the first of `tokens`, for every token's.
+    which is all but the first of `tokens`, for every token's. Of a step that is launched before its tokens
+    are known they are -1 - r, for what row r of the one before gives.
     """
 
     sequence: Sequence

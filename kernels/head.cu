@@ -1,5 +1,6 @@
 // What stands around the output matrix, and values that are kept: chosen rows in the forms that are read, whole products.
 #include "activation.cuh"
+#include "choice.cuh"
 #include "product.cuh"
 
 // Row r of `out` is row wanted[r] (null: r) of h (., columns), and likewise of the norm's sums of squares. Grid (ceil(superblocks /
@@ -57,17 +58,20 @@ struct Best {
 
 constexpr int PIECES = 32;
 
-// The best of each row's 1 / PIECES: grid (PIECES, rows), 256 threads.
-extern "C" __global__ void __launch_bounds__(256) best_of(const float* __restrict__ logits, int width, Best* __restrict__ pieces) {
+// The best of each row's 1 / PIECES, of those that may be chosen: grid (PIECES, rows), 256 threads.
+extern "C" __global__ void __launch_bounds__(256)
+best_of(const float* __restrict__ logits, int width, const Choice* __restrict__ choices, Best* __restrict__ pieces) {
   __shared__ Best of_warp[8];
   let_next_start();
   const int r = blockIdx.y, each = (width + PIECES - 1) / PIECES, begin = blockIdx.x * each, end = min(width, begin + each);
   wait_for_previous();
-  Best best = {__int_as_float(0xff800000), width, 0};
+  const float never = __int_as_float(0xff800000);
+  const int n_vocab = choices[r].n_vocab;
+  Best best = {never, width, 0};
 #pragma unroll 4
   for (int c = begin + threadIdx.x; c < end; c += 256) {
     const float v = logits[(size_t)r * width + c];
-    best.meet({v, c, !(v < __int_as_float(0x7f800000))});
+    best.meet({c < n_vocab ? v : never, c, !(v < __int_as_float(0x7f800000))});
   }
   best.meet_warp();
   if ((threadIdx.x & 31) == 0) of_warp[threadIdx.x >> 5] = best;

@@ -287,11 +287,13 @@ class PrefixCache:
                 self.states.forget(former)
 
     def _keep_end(self, sequence: Sequence) -> None:
-        """Keep what an ended sequence has behind its last full page, to go on from its very last token."""
+        """Keep what an ended sequence has behind its last known page, to go on from its very last token."""
         size, tokens = self.pool.page_tokens, sequence.tokens
+        if sequence.n_computed > len(tokens) and sequence.ended_by >= 0:
+            tokens = [*tokens, sequence.ended_by]  # a step that was launched ahead computed it too
         n = min(sequence.n_computed, len(tokens))
-        i = n // size
-        if not (sequence.cached and sequence.keeps_answer and n % size and sequence.n_known == i):
+        i = (n - 1) // size
+        if not (sequence.cached and sequence.keeps_answer and n and sequence.n_known == i):
             return
         if self.states is not None and n != sequence.n_computed:
             return  # its state is further on than its text

@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,15 @@ class Drafter(Protocol):
 
     def close(self) -> None:
         """Free everything; the target is closed after it."""
+        ...
+
+
+@runtime_checkable
+class Foresees(Protocol):
+    """A drafter that can tell at little cost that it would guess nothing."""
+
+    def expects(self, sequence: Sequence) -> bool:
+        """Whether it would guess something after all of `sequence.tokens`."""
         ...
 
 

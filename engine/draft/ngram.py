@@ -30,9 +30,15 @@ class NgramDrafter:
         self._texts: dict[int, _Text] = {}
 
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
+        return Draft.chain(self._text(sequence).continuation(min(depth, nodes)))
+
+    def expects(self, sequence: Sequence) -> bool:
+        return bool(self._text(sequence).continuation(1))
+
+    def _text(self, sequence: Sequence) -> _Text:
         text = self._texts.setdefault(sequence.request_id, _Text())
         text.update(sequence.tokens)
-        return Draft.chain(text.continuation(min(depth, nodes)))
+        return text
 
     def observe(self, sequence: Sequence, start: int, n: int, hidden: Rows | None) -> None:
         """All it needs is in the sequence."""

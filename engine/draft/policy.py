@@ -119,6 +119,13 @@ class Policy:
         self._let_go = 0
         return best
 
+    def lets_pass(self, n: int) -> bool:
+        """Whether a pause goes on after `n` more tokens, which are then written without asking again."""
+        if self._wait <= n:
+            return False
+        self._wait -= n
+        return True
+
     def plain(self, seconds: float) -> None:
         """A step without drafts, of one sequence, took so long."""
         self._since_plain = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 
 from engine.config import Spec
-from engine.draft.base import Drafter
+from engine.draft.base import Drafter, Foresees
 from engine.draft.costs import PassCosts
 from engine.draft.policy import Judged, Policy
 from engine.ops.base import Ops
@@ -48,6 +48,24 @@ class Speculation:
             return None
         self._asked[sequence.request_id] = time.perf_counter() - began
         return self._sound(draft, most)
+
+    def lets_pass(self, sequences: Seq[Sequence]) -> bool:
+        """Whether the step after the running one may go without drafts, so that it can be launched before
+        the running one's tokens are known.
+
+        Not where a drafter must see what the running step leaves, or may guess after the next token: one that
+        has nothing to guess now seldom has after that.
+        """
+        if self.problem:
+            return True
+        if self.drafter.needs:
+            return False
+        if self._policy.paused:
+            return self._policy.lets_pass(len(sequences))
+        drafter = self.drafter
+        return isinstance(drafter, Foresees) and not any(
+            s.drafts and drafter.expects(s) for s in sequences
+        )
 
     def _sound(self, draft: Draft, most: int) -> Draft | None:
         """Of a draft what can be verified: tokens that the target knows, and no more than were asked for."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.gguf import Tensor
+from engine.ops.choosing import Choice
 
 Buffer = Any
 """A backend's handle of a (M, width) activation; model files pass it on and never look inside."""
@@ -28,6 +29,12 @@ Recording = Any
 Rows = Any
 """A backend's handle of (n, width) float32 rows on its device: `len(rows)`, `rows[a:b]` and `rows[[2, 0]]`
 give rows; `np.asarray(rows)` brings them to the host. An array of NumPy serves everywhere."""
+
+Launched = Any
+"""A backend's handle of a step that was started."""
+
+MOST_CHOSEN = 32
+"""Rows of a step whose tokens a backend chooses."""
 
 MOST_TRIED = 32
 """Most rows that a sequence may have tried in one step: a backend keeps who sees whom in 32 bits."""
@@ -130,8 +137,8 @@ class StepInput:
     branches share a position. Rows of sequences with `tried` (S,) not 0 (empty: none) leave the states
     as they are, until `Ops.accept` says which of them stand; up to `MOST_TRIED` of them a sequence.
 
-    `given` are the rows (M, width) of `Ops.given`. With `likeliest`, for backends that are `Chooses`, the
-    tokens are asked for first, and perhaps never the logits: `run` then gives none.
+    `given` are the rows (M, width) of `Ops.given`. `choices`, for `Chooses.launch`, are one for each of
+    `logit_rows`.
     """
 
     tokens: NDArray[np.int32]
@@ -143,20 +150,29 @@ class StepInput:
     parents: NDArray[np.int32] = field(default_factory=no_numbers)
     tried: NDArray[np.int32] = field(default_factory=no_numbers)
     given: Rows | None = None
-    likeliest: bool = False
+    choices: Seq[Choice] = ()
 
 
 @runtime_checkable
 class Chooses(Protocol):
-    """A backend that finds the likeliest tokens itself, so that logits need not leave its device."""
+    """A backend that chooses tokens itself, so that logits need not leave its device, and which can take one
+    more step before the tokens of the last one are read."""
 
-    def likeliest(self) -> NDArray[np.int32]:
-        """The token with the greatest logit of each row (R,) of the last run, the lowest id among equals;
-        -1 where a logit is NaN or plus infinity."""
+    def launch(self, step: StepInput) -> Launched:
+        """Start a step that wants at most `MOST_CHOSEN` tokens; it ends in its turn with all else that is
+        asked of the device, pages and states that are moved included.
+
+        In a step of at most that many rows, a token -1 - r stands for the one that row r of the step
+        launched last finds, if nothing else ran since; of one that finds none, for any.
+        """
+        ...
+
+    def collect(self, launched: Launched) -> NDArray[np.int32]:
+        """The tokens (R,), as `choosing.chosen` has them, of the step launched last or the one before."""
         ...
 
     def logits(self) -> NDArray[np.float32]:
-        """The logits (R, n_vocab) of the last run."""
+        """The logits (R, n_vocab) of what was launched or run last."""
         ...
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.choosing import chosen
 from engine.ops.cuda_attention import PAGE, AttentionOps
 from engine.ops.cuda_buffers import (
     MOST_ROWS,
     Buffer,
     Float,
     Int,
-    Launch,
     Node,
     Pass,
     Pointer,
@@ -38,20 +39,18 @@ from engine.ops.cuda_buffers import (
 from engine.ops.cuda_delta import DeltaOps
 from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
 from engine.ops.cuda_experts import ExpertOps
+from engine.ops.cuda_head import Found, HeadOps
 from engine.ops.cuda_library import Library
-from engine.ops.cuda_recorder import form_read
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
-from engine.ops.cuda_step import BEFORE, TOKENS, WANTED, StepVariables, part_of
+from engine.ops.cuda_step import BEFORE, TOKENS, StepVariables, part_of
 from engine.ops.cuda_trust import Distrust, distrust_of
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
 BUCKETS = (1, 2, 4, 8, 16, MOST_ROWS)
-_PIECES = 32
-_BEST_BYTES = 12 * _PIECES  # of a row; kernels/head.cu
 
 
-class CudaOps(AttentionOps, DeltaOps, ExpertOps):
+class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
     Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
@@ -130,12 +129,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
             self._allocate_states()
         if limits.rows > 2 * MOST_ROWS and not self._library:
             self._library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
-        pinned, self._logits_owner = self.card.pinned(4 * MOST_ROWS * shape.n_vocab)
-        self._logits = pinned.view(np.float32).reshape(MOST_ROWS, shape.n_vocab)
-        self._logits_there = self._allocate("work", self._logits.nbytes)
-        self._found = self.card.pinned(4 * MOST_ROWS)
-        self._found_there = self._allocate("work", MOST_ROWS * (_BEST_BYTES + 4))
-
+        self._allocate_head()
         self.card.build(variants.common())
 
     def memory(self) -> dict[str, int]:
@@ -176,6 +170,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
             args = (
                 Pointer(token_embd.address),
                 Pointer(self._step.at(TOKENS, p)),
+                Pointer(self._found_there),
                 Pointer(x.at("32")),
                 Int(x.width),
                 Float(x.scale),
@@ -210,12 +205,6 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         self._add(launch, *parts, out)
         return out
 
-    def _keep(self, value: Buffer, to: int, stride: int, p: Pass) -> None:
-        """A product, or other rows in float32, with what they lack, to rows `stride` floats apart."""
-        kernel = self.card.kernel(Variant("head.cu"), "collect")
-        args = self._read(value, p), Pointer(to), Int(stride)
-        self._launch(kernel, (-(-value.width // 1024), p.rows, 1), 256, args)
-
     def _write_forms(self, x: Buffer, p: Pass) -> None:
         """Rows in float32 in the other forms that are read."""
         activation = activation_of(x, p)
@@ -243,20 +232,6 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
 
         self._add(launch, x, kernels, out)
         return out
-
-    def _capture(self, layer: int, x: Buffer) -> None:
-        """Keep rows for `hidden`, if that layer is wanted."""
-        tape = self._tape
-        places = [i for i, wanted in enumerate(tape.capture) if wanted == layer]
-        stride = len(tape.capture) * self.shape.n_embd
-
-        def launch(p: Pass) -> None:
-            for place in places:
-                self._keep(x, tape.kept + 4 * place * self.shape.n_embd, stride, p)
-
-        if places:
-            x.forms.add(32)
-            self._add(launch, x)
 
     def norm(self, x: Buffer, weight: Weight, eps: float) -> Buffer:
         return self._norm(x, None, weight, eps)
@@ -295,63 +270,55 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         self._add(lambda p: None, x, layer=layer)
         self._capture(layer, x)
 
-    def head(self, h: Buffer, output: Weight) -> None:
-        h.forms.add(32)
-        self._capture(self.shape.n_layers, h)
-        rows = Buffer(h.width, {form_read(output)}, rows=MOST_ROWS, eps=h.eps)
-        rows.weight_bytes = output.size
-        y = Buffer(
-            output.rows,
-            rows=MOST_ROWS,
-            launches=(Launch((output,), 0),),
-            source=None if h.eps is None else rows,
-        )
-        gather = self.card.kernel(Variant("head.cu"), "gather")
-        collect = self.card.kernel(Variant("head.cu"), "collect")
-        best_of = self.card.kernel(Variant("head.cu"), "best_of")
-        likeliest = self.card.kernel(Variant("head.cu"), "likeliest")
-
-        def launch(p: Pass) -> None:
-            wanted = Pass(p.wanted, self._short_form, 0, 0)
-            normed = h.eps is not None
-            args: tuple[Any, ...] = (
-                Pointer(h.at("32")), Pointer(h.at("squares") if normed else None),
-                Pointer(self._step.at(WANTED, p, p.from_wanted)), Int(h.width),
-                Pointer(rows.at("squares") if normed else None), activation_of(rows, wanted),
-            )  # fmt: skip
-            self._launch_rows(gather, h.width, p.wanted, args)
-            self._matmul(rows, y, y.launches[0], 0, wanted)
-            args = self._product(y, wanted), Pointer(self._logits_there), Int(output.rows)
-            self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
-            pieces = Pointer(self._found_there + 4 * MOST_ROWS)
-            args = Pointer(self._logits_there), Int(output.rows), pieces
-            self._launch(best_of, (_PIECES, p.wanted, 1), 256, args)
-            self._launch(likeliest, (p.wanted, 1, 1), 32, (pieces, Pointer(self._found_there)))
-
-        self._tape.head = self._add(launch, h, rows, y)
-
     # Running
 
     def run(self, step: StepInput, recording: Tape | None = None) -> NDArray[np.float32]:
         tape = recording or self._tapes[0]
-        self._accepted.clear()
         with told():
-            self.card.use()
-            self._host = self._run_parts(step, tape) if self._mixed(step) else None
-            if self._host is not None:
-                return self._host
-            logits = self._run(step, tape)
-            if tape.capture:
-                width = len(tape.capture) * self.shape.n_embd
-                self._hidden = DeviceRows(self._spare, tape.kept, len(step.tokens), width)
+            if (logits := self._begin_step(step, tape)) is None:
+                logits = self._run(step, tape)
+                self._captured(step, tape)
             return logits
 
-    def _run(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
+    def launch(self, step: StepInput) -> Found:
+        tape = self._tapes[0]
+        with told():
+            if (logits := self._begin_step(step, tape)) is not None:
+                return Found(chosen(logits, step.choices))
+            self._prepare(step, tape)
+            wanted = len(step.logit_rows)
+            if len(step.tokens) <= MOST_ROWS:
+                self._launch_graph(step, tape)
+            else:
+                p = self._launch_body(step, tape)
+                if tape.head is not None and wanted:
+                    tape.head.launch(replace(p, wanted=wanted))
+            self._captured(step, tape)
+            return self._send_found(wanted)
+
+    def _begin_step(self, step: StepInput, tape: Tape) -> NDArray[np.float32] | None:
+        """Logits, where the step had to be run in parts, and nothing is left to do."""
+        self._accepted.clear()
+        self.card.use()
+        self._host = self._run_parts(step, tape) if self._mixed(step) else None
+        return self._host
+
+    def _captured(self, step: StepInput, tape: Tape) -> None:
+        """Rows for `hidden`, if any."""
+        if tape.capture:
+            width = len(tape.capture) * self.shape.n_embd
+            self._hidden = DeviceRows(self._spare, tape.kept, len(step.tokens), width)
+
+    def _prepare(self, step: StepInput, tape: Tape) -> None:
         self._last = tape, step
         for buffer in tape.given:
             fill(self.card, buffer.at("32"), step.given)
+
+    def _run(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
+        self._prepare(step, tape)
         if len(step.tokens) <= MOST_ROWS:
-            return self._run_graph(step, tape)
+            self._launch_graph(step, tape)
+            return self._read_logits(len(step.logit_rows))
         return self.run_eager(step, tape=tape)
 
     def _mixed(self, step: StepInput) -> bool:
@@ -376,7 +343,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
             self._hidden = joined(self._spare, hidden)[order.tolist()]
         return logits
 
-    def _run_graph(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
+    def _launch_graph(self, step: StepInput, tape: Tape) -> None:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
         self._step.send(step, bucket)
         graph = tape.graphs.get(bucket)
@@ -388,7 +355,21 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
                     node.launch(p)
             graph = tape.graphs[bucket] = captured.graph
         graph.launch(stream=self.card.stream)
-        return self._read_logits(len(step.logit_rows), step.likeliest)
+
+    def _launch_body(
+        self, step: StepInput, tape: Tape, after: Callable[[Node, int], None] | None = None
+    ) -> Pass:
+        """Launch all but the head node by node, without a graph; `after(node, rows)` runs behind each one."""
+        m = len(step.tokens)
+        form = self._short_form if m <= MOST_ROWS else F16
+        p = Pass(m, form, self._step.send(step, m), 0, 0, self._limits.sequences)
+        for node in tape.nodes:
+            if node is tape.head:
+                continue
+            node.launch(p)
+            if after:
+                after(node, m)
+        return p
 
     def run_eager(
         self,
@@ -396,25 +377,18 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
         after: Callable[[Node, int], None] | None = None,
         tape: Tape | None = None,
     ) -> NDArray[np.float32]:
-        """Launch a step node by node, without a graph; `after(node, rows)` runs behind each one."""
+        """A step without a graph; `after(node, rows)` runs behind each node but the head."""
         tape = tape or self._tapes[0]
-        m, wanted = len(step.tokens), len(step.logit_rows)
-        form = self._short_form if m <= MOST_ROWS else F16
-        tiles = self._step.send(step, m)
+        wanted = len(step.logit_rows)
         result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None
-        for node in tape.nodes:
-            if node is tape.head:
-                continue
-            node.launch(Pass(m, form, tiles, 0, 0, self._limits.sequences))
-            if after:
-                after(node, m)
+        p = self._launch_body(step, tape, after)
         if tape.head is None or not wanted:
             self.card.stream.synchronize()
             return self._logits[:0]
         for first in range(0, wanted, MOST_ROWS):
             count = min(MOST_ROWS, wanted - first)
-            tape.head.launch(Pass(m, form, tiles, count, first))
-            logits = self._read_logits(count, step.likeliest and wanted == count)
+            tape.head.launch(replace(p, wanted=count, from_wanted=first))
+            logits = self._read_logits(count)
             if result is None:
                 return logits
             result[first : first + count] = logits
@@ -442,30 +416,6 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps):
             if self.shape.delta is not None:
                 self._commit(sequence, rows, n)
         self._accepted[sequence] = kept + len(rows)
-
-    def likeliest(self) -> NDArray[np.int32]:
-        if self._host is not None:
-            bad = ~(self._host.max(axis=1) < np.inf)
-            return np.where(bad, -1, self._host.argmax(axis=1)).astype(np.int32)
-        return self._found[0].view(np.int32)[: self._wanted]
-
-    def logits(self) -> NDArray[np.float32]:
-        if self._host is not None:
-            return self._host
-        with told():
-            self.card.use()
-            return self._read_logits(self._wanted)
-
-    def _read_logits(self, rows: int, likeliest: bool = False) -> NDArray[np.float32]:
-        """Of the last launch of the head: its rows, or with `likeliest` their best tokens alone."""
-        self._wanted = rows
-        if rows and likeliest:
-            self.card.copy(self._found[0].ctypes.data, self._found_there, 4 * rows)
-        elif rows:
-            size = rows * self.shape.n_vocab * 4
-            self.card.copy(self._logits.ctypes.data, self._logits_there, size)
-        self.card.stream.synchronize()
-        return self._logits[: 0 if likeliest else rows]
 
     def first_bad_layer(self, step: StepInput) -> int | None:
         bad: list[int] = []

@@ -277,6 +277,10 @@ class Card:
         event.record(self.stream)
         return event
 
+    def mark(self) -> Any:
+        """An event without a time, to be recorded again and again."""
+        return self._cuda.Event(disable_timing=True)
+
     def seconds(self, first: Any, last: Any) -> float:
         """Between two events that have happened."""
         return float(self._cuda.get_elapsed_time(first, last)) / 1e3

@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.ops.base import Limits, StepInput
+from engine.ops.base import MOST_CHOSEN, Limits, StepInput
+from engine.ops.choosing import CHOICE
 from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
 
 TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
 _WIDTH = 12
 """int32 numbers of a row: eight, and four of attention's tiles."""
+_CHOICES = MOST_CHOSEN * CHOICE.itemsize // 4
 
 
 class Rows(ctypes.Structure):
@@ -26,12 +28,23 @@ class Rows(ctypes.Structure):
     )  # fmt: skip
 
 
+class _Place:
+    """Numbers that the card copies from, and the event behind the last copy."""
+
+    def __init__(self, card: Card, size: int) -> None:
+        pinned, self._owner = card.pinned(size)
+        self.numbers: NDArray[np.int32] = pinned.view(np.int32)
+        self.event = card.mark()
+
+
 class StepVariables:
     """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
-    place that they see, whom they see of the step, the row before them, attention's tiles), of a sequence
-    each (first row, rows, 2 slot + tried, place of the first row), and the page table.
+    place that they see, whom they see of the step, the row before them, attention's tiles), how the tokens of
+    up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each (first row, rows, 2 slot + tried, place of
+    the first row), and the page table.
 
-    Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them.
+    Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
+    host has two places in turn: one is filled while the card may still read the other.
     `tile_rows` is how many batch rows a tile of attention takes in short and in long steps.
     """
 
@@ -40,17 +53,17 @@ class StepVariables:
     ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
         self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
-        self._spans = _WIDTH * MOST_ROWS
+        self._choices = _WIDTH * MOST_ROWS
+        self._spans = self._choices + _CHOICES
         self._table = self._spans + 4 * limits.sequences
         self._large = self._table + self._table_size(limits)
-        pinned, self._owner = card.pinned(self.size(rows, limits))
-        self._host = pinned.view(np.int32)
+        self._places = [_Place(card, self.size(rows, limits)) for _ in range(2)]
 
     @staticmethod
     def size(rows: int, limits: Limits) -> int:
         """Bytes on the card."""
         table = StepVariables._table_size(limits)
-        return 4 * (_WIDTH * (MOST_ROWS + rows) + 4 * limits.sequences + table)
+        return 4 * (_WIDTH * (MOST_ROWS + rows) + _CHOICES + 4 * limits.sequences + table)
 
     @staticmethod
     def _table_size(limits: Limits) -> int:
@@ -66,6 +79,11 @@ class StepVariables:
     def spans(self) -> int:
         """Address of what is known of each sequence."""
         return self._address + 4 * self._spans
+
+    @property
+    def choices(self) -> int:
+        """Address of how tokens are chosen."""
+        return self._address + 4 * self._choices
 
     def at(self, array: int, p: Pass, offset: int = 0) -> int:
         """Address of an array in a pass."""
@@ -84,8 +102,12 @@ class StepVariables:
         Padding is token 0 at position -1, which stores nothing and attends to nothing.
         """
         small = rows <= MOST_ROWS
+        self._places.reverse()
+        place = self._places[0]
+        place.event.synchronize()
+        numbers = place.numbers
         start, stride = (0, MOST_ROWS) if small else (self._large, self._rows)
-        arrays = self._host[start : start + _WIDTH * stride].reshape(_WIDTH, stride)
+        arrays = numbers[start : start + _WIDTH * stride].reshape(_WIDTH, stride)
         m, wanted = len(step.tokens), len(step.logit_rows)
         arrays[TOKENS, :m], arrays[POSITIONS, :m], arrays[SEQUENCE, :m] = (
             step.tokens, step.positions, step.sequence
@@ -95,20 +117,24 @@ class StepVariables:
         if m < rows:
             arrays[:TILES, m:rows] = 0
             arrays[[POSITIONS, LAST, BEFORE], m:rows] = -1
-        spans = self._host[self._spans : self._table].reshape(-1, 4)
+        choices = numbers[self._choices : self._spans].view(CHOICE)
+        for i, choice in enumerate(step.choices):
+            choices[i] = choice.n_vocab, 0, 0.0
+        spans = numbers[self._spans : self._table].reshape(-1, 4)
         spans[:] = 0
         tiles = self._place(step, arrays, spans, self._tile_rows[not small])
         flat = arrays[TILES:].reshape(-1)
         flat[: 4 * len(tiles)] = [n for tile in tiles for n in tile]
         flat[4 * len(tiles) : 4 * rows] = 0
         n, width = step.page_table.shape
-        table = self._host[self._table : self._table + n * self._pages].reshape(n, self._pages)
+        table = numbers[self._table : self._table + n * self._pages].reshape(n, self._pages)
         table[:, :width] = step.page_table
-        base, host = self._address, self._host.ctypes.data
-        first = 0 if small else self._spans
+        base, host = self._address, numbers.ctypes.data
+        first = 0 if small else self._choices
         self._card.copy(base + 4 * first, host + 4 * first, 4 * (self._table + table.size - first))
         if not small:
             self._card.copy(base + 4 * self._large, host + 4 * self._large, 4 * _WIDTH * self._rows)
+        place.event.record(self._card.stream)
         return len(tiles)
 
     def _place(
@@ -170,5 +196,4 @@ def part_of(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_])
         logit_rows=place[wanted],
         parents=parents,
         given=given,
-        likeliest=False,
     )

@@ -36,15 +36,15 @@ def break_after(engine: Engine, steps: int, error: Exception) -> None:
     """Let the device fail once, in a later step."""
 
     def plant(model: Any) -> None:
-        run, left = model.runner.run, [steps]
+        launch, left = model.runner.launch, [steps]
 
         def failing(*args: Any) -> Any:
             left[0] -= 1
             if left[0] == 0:
                 raise error
-            return run(*args)
+            return launch(*args)
 
-        model.runner.run = failing
+        model.runner.launch = failing
 
     engine.use(lambda model: setattr(model, "runner", _Runner(model.runner)))
     engine.use(plant)
@@ -54,7 +54,8 @@ class _Runner:
     """The runner, with attributes that can be set."""
 
     def __init__(self, runner: Any) -> None:
-        self.run, self.logits = runner.run, runner.logits
+        self.launch, self.logits = runner.launch, runner.logits
+        self.collect, self.land = runner.collect, runner.land
 
 
 def test_a_fault_ends_all_requests_and_the_model_can_be_loaded_again(engine: Engine) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engine.config import SamplingParams
 from engine.errors import NumericError
 from engine.ops.base import Limits, Shape, StepInput
+from engine.ops.choosing import chosen
 from engine.runner import Runner
 from engine.sampling import Sampler
 from engine.types import Draft, Sequence, Span, Step
@@ -28,11 +29,14 @@ class ChoosingOps:
 
     def run(self, step: StepInput) -> NDArray[np.float32]:
         self.steps.append(step)
-        return self.rows[: 0 if step.likeliest else len(step.logit_rows)]
+        return self.rows[: len(step.logit_rows)]
 
-    def likeliest(self) -> NDArray[np.int32]:
-        bad = ~(self.rows.max(axis=1) < np.inf)
-        return np.where(bad, -1, self.rows.argmax(axis=1)).astype(np.int32)
+    def launch(self, step: StepInput) -> NDArray[np.int32]:
+        self.steps.append(step)
+        return chosen(self.rows, step.choices)
+
+    def collect(self, launched: NDArray[np.int32]) -> NDArray[np.int32]:
+        return launched
 
     def logits(self) -> NDArray[np.float32]:
         self.fetched += 1
@@ -64,7 +68,7 @@ def test_greedy_answers_need_no_logits() -> None:
     ops, result = run(rows, draft, GREEDY, SamplingParams(top_k=1, temperature=0.8))
     assert result.tokens == ((best[0], best[1], 4), (best[4],))
     assert result.paths == ((0, 1, 2), (0,))
-    assert ops.fetched == 0 and ops.steps[0].likeliest
+    assert ops.fetched == 0 and len(ops.steps[0].choices) == 5
 
 
 @pytest.mark.parametrize(
@@ -78,16 +82,16 @@ def test_greedy_answers_need_no_logits() -> None:
 def test_others_get_the_logits(params: SamplingParams) -> None:
     rows = np.random.default_rng(1).standard_normal((2, V)).astype(np.float32)
     ops, result = run(rows, None, params, GREEDY)
-    assert not ops.steps[0].likeliest
+    assert not ops.steps[0].choices
     want = Sampler(params, V, 0).sample(rows[0], [1, 2, 3])
     assert result.tokens == ((want,), (int(rows[1].argmax()),))
 
 
-def test_a_row_beyond_the_vocabulary_is_looked_at_whole() -> None:
+def test_a_row_beyond_the_vocabulary_has_no_token() -> None:
     rows = np.zeros((1, V + 4), np.float32)
     rows[0, V + 1], rows[0, 6] = 3, 2
     ops, result = run(rows, None, GREEDY)
-    assert result.tokens == ((6,),) and ops.fetched == 1
+    assert result.tokens == ((6,),) and ops.fetched == 0
 
 
 @pytest.mark.parametrize("bad", (np.nan, np.inf))

@@ -18,6 +18,7 @@ from engine.cache.prefix import PrefixCache
 from engine.config import SamplingParams
 from engine.loading import LoadedModel
 from engine.pages import PagePool
+from engine.runner import Flight
 from engine.scheduler import Scheduler
 from engine.state import StateSlots
 from engine.types import Draft, Sequence, Step, StepResult
@@ -113,7 +114,7 @@ class Shadow:
         )
         self.scheduler = Scheduler(self.cache, concurrency, chunk, max_ctx, guesser)
         self.recurrent = slots > 0
-        runner = SimpleNamespace(run=self._run)
+        runner = SimpleNamespace(collect=self._run)
         ops = SimpleNamespace(accept=self._accept)
         self._model: Any = SimpleNamespace(scheduler=self.scheduler, runner=runner, ops=ops)
         self._step: Step | None = None
@@ -130,7 +131,7 @@ class Shadow:
         step = self.scheduler.plan()
         if step is None:
             return None
-        result = LoadedModel.compute(self._model, step, {})
+        result = LoadedModel.settle(self._model, Flight(step, {}, (), 0.0))
         for span, tokens in zip(step.spans, result.tokens, strict=True):
             span.sequence.tokens.extend(tokens)
         self.check()
@@ -140,8 +141,9 @@ class Shadow:
         """The bookkeeping is sound."""
         self.cache.check([*self.scheduler.running, *self.scheduler.waiting])
 
-    def _run(self, step: Step, samplers: Any) -> StepResult:
+    def _run(self, flight: Flight) -> StepResult:
         """Look at all that the step reads, and leave what it writes."""
+        step = flight.step
         self._step, found, paths = step, [], []
         slots = [span.sequence.slot for span in step.spans]
         assert not self.recurrent or (len(set(slots)) == len(slots) and min(slots) >= 0)

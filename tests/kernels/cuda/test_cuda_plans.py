@@ -201,9 +201,13 @@ class FakeCard:
 
     def __init__(self) -> None:
         self.memory = np.full(1 << 16, -7, np.int32)
+        self.stream = None
 
     def pinned(self, size: int) -> tuple[np.ndarray, None]:
         return np.zeros(size, np.uint8), None
+
+    def mark(self) -> SimpleNamespace:
+        return SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
 
     def copy(self, target: int, source: int, size: int) -> None:
         ctypes.memmove(self.memory.ctypes.data + target, source, size)
@@ -213,9 +217,7 @@ class FakeCard:
 def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
     limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5)
     card = FakeCard()
-    variables = StepVariables(
-        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, (4, 16)
-    )
+    variables = StepVariables(card, 256, 128, limits, (4, 16))
     rng = np.random.default_rng()
     sequence = np.sort(rng.integers(0, 2, m)).astype(np.int32)
     positions = np.arange(10, 10 + m, dtype=np.int32)
@@ -251,9 +253,7 @@ def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
 def test_a_tree_sees_its_ancestors_and_a_sequence_has_its_slot() -> None:
     limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5, slots=4)
     card = FakeCard()
-    variables = StepVariables(
-        SimpleNamespace(pinned=card.pinned, copy=card.copy), 256, 128, limits, (4, 16)
-    )
+    variables = StepVariables(card, 256, 128, limits, (4, 16))
     sequence = np.array([0, 0, 2, 2, 2, 2], np.int32)
     positions = np.array([5, 6, 70, 71, 71, 72], np.int32)
     parents = np.array([-1, 0, -1, 2, 2, 4], np.int32)
@@ -281,7 +281,7 @@ def test_a_part_of_a_step_keeps_whole_sequences() -> None:
         np.arange(10, 16, dtype=np.int32), np.array([5, 6, 70, 71, 71, 72], np.int32),
         np.array([0, 0, 2, 2, 2, 2], np.int32), np.zeros((3, 4), np.int32),
         np.array([1, 2, 5], np.int32), np.array([3, 0, 1], np.int32),
-        np.array([-1, 0, -1, 2, 2, 4], np.int32), np.array([0, 0, 1], np.int32), likeliest=True,
+        np.array([-1, 0, -1, 2, 2, 4], np.int32), np.array([0, 0, 1], np.int32),
     )  # fmt: skip
     tried = step.tried[step.sequence] != 0
     wanted = np.isin(np.arange(6), step.logit_rows)
@@ -290,4 +290,3 @@ def test_a_part_of_a_step_keeps_whole_sequences() -> None:
     assert part.parents.tolist() == [-1, 0, 0, 2] and part.logit_rows.tolist() == [0, 3]
     rest = part_of(step, ~tried, ~tried & wanted)
     assert rest.parents.tolist() == [-1, 0] and rest.logit_rows.tolist() == [1]
-    assert not rest.likeliest
