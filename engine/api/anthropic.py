@@ -26,6 +26,7 @@ from engine.api.gather import finish_details, gather, timings
 from engine.api.schemas import Body, SamplingFields, refuse_all, stops
 from engine.api.turn import (
     LENGTH,
+    STREAMS,
     TOOL_CALLS,
     Ask,
     Delta,
@@ -188,7 +189,7 @@ class CountBody(PromptFields):
     """A question for how many tokens a prompt has."""
 
 
-@router.post("/v1/messages")
+@router.post("/v1/messages", responses=STREAMS)
 async def create_message(body: MessagesBody, request: Request) -> Response:
     """Write the assistant's next message."""
 

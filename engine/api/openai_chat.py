@@ -25,7 +25,7 @@ from engine.api.schemas import (
     refuse_all,
     stops,
 )
-from engine.api.turn import Ask, Delta, Ended, Turn, respond
+from engine.api.turn import STREAMS, Ask, Delta, Ended, Turn, respond
 from engine.api.wire import DONE, frame
 from engine.pieces import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
 from engine.types import Format
@@ -145,7 +145,7 @@ class ChatBody(SamplingFields):
         return found
 
 
-@router.post("/v1/chat/completions")
+@router.post("/v1/chat/completions", responses=STREAMS)
 async def create_chat_completion(body: ChatBody, request: Request) -> Response:
     """Write the next message of a chat."""
 

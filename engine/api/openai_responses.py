@@ -30,7 +30,7 @@ from engine.api.schemas import (
     Tier,
     refuse_all,
 )
-from engine.api.turn import LENGTH, Ask, Delta, Ended, Turn, respond
+from engine.api.turn import LENGTH, STREAMS, Ask, Delta, Ended, Turn, respond
 from engine.api.wire import JsonResponse, frame
 from engine.types import Format
 
@@ -150,7 +150,7 @@ class ResponsesBody(SamplingFields):
         )
 
 
-@router.post("/v1/responses")
+@router.post("/v1/responses", responses=STREAMS)
 async def create_response(body: ResponsesBody, request: Request) -> Response:
     """Write a response."""
     store: ResponseStore = request.app.state.responses

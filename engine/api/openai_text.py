@@ -14,7 +14,7 @@ from engine.api.errors import refused
 from engine.api.gather import Answer, gather, openai_usage
 from engine.api.openai_chat import StreamOptions, check_stream, failure
 from engine.api.schemas import MOST_CHOICES, Number, SamplingFields, Stop, biases, refuse_all, stops
-from engine.api.turn import Ask, Delta, Ended, Turn, respond
+from engine.api.turn import STREAMS, Ask, Delta, Ended, Turn, respond
 from engine.api.wire import DONE, frame
 from engine.pieces import Content
 from engine.tokenizer import Tokenizer
@@ -87,7 +87,7 @@ class CompletionBody(SamplingFields):
             raise refused("prompt", f"found {len(self.prompt)}, expected at most {MOST_CHOICES}")
 
 
-@router.post("/v1/completions")
+@router.post("/v1/completions", responses=STREAMS)
 async def create_completion(body: CompletionBody, request: Request) -> Response:
     """Go on with one text or several."""
     body.check()

@@ -37,7 +37,7 @@ from engine.api.errors import ApiError, as_api_error
 from engine.api.journal import Live, Visit
 from engine.api.logprobs import Row, row
 from engine.api.served import Models, Served
-from engine.api.wire import EventStream, JsonResponse, until_left
+from engine.api.wire import EventStream, JsonResponse, leaving, until_left
 from engine.config import SamplingParams, ServerConfig
 from engine.pieces import Content, Part, Piece, ToolCallStart, merged
 from engine.reasoning import Thinking
@@ -349,6 +349,11 @@ async def open_turn(models: Models, asks: Sequence[Ask], visit: Visit) -> Turn:
     return turn
 
 
+STREAMS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {}, EventStream.media_type: {}}}
+}
+"""What `respond` answers with, for the schema."""
+
 Whole = Callable[[Turn], Coroutine[Any, Any, dict[str, Any]]]
 Frames = Callable[[Turn], AsyncIterator[bytes]]
 Failure = Callable[[ApiError], bytes]
@@ -385,18 +390,26 @@ async def _stream(
         if not opening.cancel() and not opening.cancelled() and opening.exception() is None:
             opening.result().close()
 
-    waited = await until_left(request, asyncio.wait({opening}, timeout=wire.KEEP_ALIVE_S))
-    if waited is None:
+    gone = leaving(request)
+    try:
+        await asyncio.wait(
+            {opening, gone}, timeout=wire.KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if opening.done():
+            opening.result()  # what is wrong with a request is told by its status
+    except BaseException:
+        gone.cancel()
+        close()
+        raise
+    if gone.done():
         close()
         return Response(status_code=499)
-    if opening.done():
-        opening.result()  # what is wrong with a request is told by its status
 
     def broken(error: Exception) -> bytes:
         request.state.visit.fault = "failed"
         return failure(as_api_error(error))
 
-    return EventStream(written(), broken, close)
+    return EventStream(written(), gone, broken, close)
 
 
 def _excerpt(ask: Ask) -> str:

@@ -50,10 +50,15 @@ class JsonResponse(Response):
         return json_bytes(content)
 
 
+def leaving(request: Request) -> asyncio.Future[Any]:
+    """A task that ends when the client leaves; to be cancelled by who needs it no more."""
+    return asyncio.ensure_future(_gone(request.receive))
+
+
 async def until_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """The result of `work`, or None when the client leaves first; `work` is cancelled then."""
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request.receive))
+    gone = leaving(request)
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
@@ -65,8 +70,8 @@ class EventStream(Response):
     """Server-sent events from an iterator of frames, which is closed when the client leaves.
 
     A comment is sent after `KEEP_ALIVE_S` without a frame, so that nobody takes a long prompt for a dead
-    connection. `failure` makes the last frames from an exception of the iterator, and `close` is called
-    in the end, also when nothing was sent.
+    connection. `gone` is the client's `leaving`. `failure` makes the last frames from an exception of the
+    iterator, and `close` is called in the end, also when nothing was sent.
     """
 
     media_type = "text/event-stream"
@@ -74,11 +79,13 @@ class EventStream(Response):
     def __init__(
         self,
         frames: AsyncIterator[bytes],
+        gone: asyncio.Future[Any],
         failure: Callable[[Exception], bytes],
         close: Callable[[], None],
     ) -> None:
         super().__init__(None)
         self._frames = frames
+        self._gone = gone
         self._failure = failure
         self._close = close
         self._written = 0.0
@@ -95,10 +102,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send all frames."""
         work = asyncio.ensure_future(self._send_all(send))
-        others = [
-            asyncio.ensure_future(_gone(receive)),
-            asyncio.ensure_future(self._watch(send)),
-        ]
+        others = [self._gone, asyncio.ensure_future(self._watch(send))]
         try:
             await asyncio.wait({work, *others}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():

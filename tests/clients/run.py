@@ -59,7 +59,7 @@ KNOWN = {
         "claude",
         "--print --dangerously-skip-permissions",
         {"IS_SANDBOX": "1"},
-        "--tools '' --system-prompt 'You are a helpful assistant.'",
+        "--tools '' --system-prompt 'Answer in one short sentence.'",
     ),
     "codex": Client(
         "@openai/codex",

@@ -58,3 +58,16 @@ def test_every_answer_is_as_the_schema_says(schema: Any, path: str, method: str)
         case.call_and_validate(checks=CHECKS)
 
     check()
+
+
+def test_what_can_be_streamed_says_so() -> None:
+    schema = bare_app(Models(ServerConfig(), [])).openapi()
+    streamed = set()
+    for path, methods in schema["paths"].items():
+        told = methods.get("post", {}).get("responses", {}).get("200", {}).get("content", {})
+        if "text/event-stream" in told:
+            assert "application/json" in told
+            streamed.add(path)
+    assert streamed == {
+        "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
+    }  # fmt: skip
