@@ -66,7 +66,7 @@ convolve(Product mixed, const int* __restrict__ positions, const int* __restrict
     if (row < 0) return *(const float4*)(tails + ((size_t)(span.z >> 1) * (s.taps - 1) + s.taps - 2 - missing) * qkv + channel);
     float x[4];
     const float factor = factor_of(mixed, read_squares(mixed, row));
-    add_up(addends_of(mixed, row, channel), x);
+    add_up<4, 6>(addends_of(mixed, row, channel), x);
     return make_float4(factor * x[0], factor * x[1], factor * x[2], factor * x[3]);
   };
 #pragma unroll 1

@@ -2,13 +2,13 @@
 //
 // RMSNorm's factor 1 / sqrt(mean(x^2) + eps) is one number a row, so it can wait: the readers of the next product apply it
 // (include/product.cuh), and no block has to see a whole row.
-// Grid (superblocks, M): a block of up to 4 warps takes 256 columns of a row. `columns` is a multiple of 8.
+// Grid (superblocks, M): a block of 1 or 8 warps takes 256 columns of a row. `columns` is a multiple of 8.
 // H200, 2026-11-29: 3.4 us for 4,096 columns and eight parts, by itself.
 #include "activation.cuh"
 #include "product.cuh"
 
 // Where nothing is to be added `y.count` is 0 and y.y is x. `squares` (M, superblocks).
-extern "C" __global__ void __launch_bounds__(128, 4)
+extern "C" __global__ void __launch_bounds__(256, 2)
 add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
          Activation out) {
   const int superblock = blockIdx.x, superblocks = gridDim.x, m = blockIdx.y, lane = threadIdx.x & 31;
@@ -23,16 +23,16 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
   wait_for_previous(out);
   float v[8] = {}, sum = 0;
   const float y_squares = read_squares(y, m);
-  float4 *at = (float4*)(x + (size_t)m * columns + column), a = {}, b = {};
-  if (inside) a = at[0], b = at[1];
-  if (!add_up_together(addends, v)) return;
+  float* at = x + (size_t)m * columns + column;
+  const float4 a = load4(at, inside), b = load4(at + 4, inside);
+  if (!add_up_together<8, 8>(addends, v)) return;
   const float factor = y.count ? factor_of(y, y_squares) : 0;
   if (inside) {
     v[0] = a.x + factor * v[0], v[1] = a.y + factor * v[1], v[2] = a.z + factor * v[2], v[3] = a.w + factor * v[3];
     v[4] = b.x + factor * v[4], v[5] = b.y + factor * v[5], v[6] = b.z + factor * v[6], v[7] = b.w + factor * v[7];
     if (y.count) {
-      at[0] = make_float4(v[0], v[1], v[2], v[3]);
-      at[1] = make_float4(v[4], v[5], v[6], v[7]);
+      *(float4*)at = make_float4(v[0], v[1], v[2], v[3]);
+      *(float4*)(at + 4) = make_float4(v[4], v[5], v[6], v[7]);
     }
   } else {
 #pragma unroll

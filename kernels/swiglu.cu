@@ -20,7 +20,7 @@ swiglu(Product gate_up, int columns, int together, Activation out) {
   const float squares = read_squares(gate_up, m);
   if (together) {
     const Addends mine = share_of(of_first, warp & 1, 2);
-    if (mine.count > 0) add_up(mine, h);
+    Coming<8, 2>(mine).add_up(mine, h);
     if (warp)
 #pragma unroll
       for (int j = 0; j < 2; j++) others[warp - 1][j][lane] = make_float4(h[4 * j], h[4 * j + 1], h[4 * j + 2], h[4 * j + 3]);

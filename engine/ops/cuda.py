@@ -249,7 +249,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
                 Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
                 Pointer(h.at("squares")), activation_of(h, p),
             )  # fmt: skip
-            self._launch_shared(kernel, h.width, p, args)
+            self._launch_shared(kernel, h.width, p, args, warps=8)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h

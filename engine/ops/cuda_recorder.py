@@ -148,9 +148,12 @@ class Recorder:
         """`_launch_rows` of all rows of a pass."""
         self._launch_rows(kernel, width, p.rows, args)
 
-    def _launch_shared(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
-        """A kernel whose blocks take 256 columns of a row; in short steps four warps share the addends."""
-        self._launch(kernel, (-(-width // SUPERBLOCK), p.rows, 1), 128 if p.short else 32, args)
+    def _launch_shared(
+        self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...], warps: int = 4
+    ) -> None:
+        """A kernel whose blocks take 256 columns of a row; in short steps `warps` share the addends."""
+        threads = 32 * warps if p.short else 32
+        self._launch(kernel, (-(-width // SUPERBLOCK), p.rows, 1), threads, args)
 
     def _product(self, buffer: Buffer, p: Pass) -> Product:
         return product_of(buffer, p, self.card.arch, self.card.processors)

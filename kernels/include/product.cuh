@@ -28,7 +28,8 @@ struct Product {
 struct Addends {
   const float *first, *others;
   int step, count;
-  const float* factor;  // of a row m, null for 1
+  const float* factors;  // of each, null for 1
+  int factor_step;
 };
 
 DEVICE Addends addends_of(const Product& p, int m, int row) {
@@ -36,9 +37,9 @@ DEVICE Addends addends_of(const Product& p, int m, int row) {
   const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
   const bool fourth = p.count > 3 && row >= p.part[2].row_end;
   const Part part = fourth ? p.part[3] : third ? p.part[2] : second ? p.part[1] : p.part[0];
-  Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr};
+  Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr, 0};
   if (part.units == 0) {
-    if (part.parts) whole.factor = part.parts + m;
+    if (part.parts) whole.factors = part.parts + m;
     return whole;
   }
   row -= fourth ? p.part[2].row_end : third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
@@ -50,74 +51,155 @@ DEVICE Addends addends_of(const Product& p, int m, int row) {
   const int rows = 16 * part.tiles, slot = rows * part.columns;
   const int at = (m - column_tile * part.columns) * rows + row - group * rows;
   const float* begin = part.parts + (size_t)(2 * first) * slot + at;
-  return {begin + slot, begin, 2 * slot, last - first + 1, nullptr};
+  return {begin + slot, begin, 2 * slot, last - first + 1, nullptr, 0};
 }
 
-// v = elements 0 .. N - 1 from the place that `a` was found for, which is a multiple of 4.
-template <int N>
-DEVICE void add_up(const Addends& a, float (&v)[N]) {
-  float4 sum[N / 4];
+// What another kernel has left at `at`, zeros where it is not `wanted`. Volatile, so that such loads go out in the order in which
+// they are written, all before the first is waited for: a round trip to memory is most of what the readers of a product take.
+DEVICE float4 load4(const float* at, bool wanted) {
+#ifdef __CUDA_ARCH__
+  float4 v;
+  asm volatile("{.reg .pred p; setp.ne.s32 p, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;\n"
+               "@p ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];}"
+               : "=&f"(v.x), "=&f"(v.y), "=&f"(v.z), "=&f"(v.w) : "l"(at), "r"((int)wanted));
+  return v;
+#else  // tests on the processor
+  return wanted ? *(const float4*)at : float4{};
+#endif
+}
+
+DEVICE float load1(const float* at, bool wanted) {
+#ifdef __CUDA_ARCH__
+  float v;
+  asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.b32 %0, 0; @p ld.global.cg.f32 %0, [%1];}"
+               : "=&f"(v) : "l"(at), "r"((int)wanted));
+  return v;
+#else
+  return wanted ? *at : 0;
+#endif
+}
+
+// Addends of N elements on their way: the first BATCH of them.
+template <int N, int BATCH>
+struct Coming {
+  float4 part[BATCH][N / 4];
+
+  // None where `count` is 0.
+  DEVICE_METHOD Coming(const Addends& a) {
 #pragma unroll
-  for (int j = 0; j < N / 4; j++) sum[j] = __ldcg((const float4*)a.first + j);
-#pragma unroll 4
-  for (int i = 1; i < a.count; i++) {
+    for (int i = 0; i < BATCH; i++)
 #pragma unroll
-    for (int j = 0; j < N / 4; j++) {
-      const float4 part = __ldcg((const float4*)(a.others + (size_t)i * a.step) + j);
-      sum[j].x += part.x, sum[j].y += part.y, sum[j].z += part.z, sum[j].w += part.w;
+      for (int j = 0; j < N / 4; j++) part[i][j] = load4((i ? a.others + (size_t)i * a.step : a.first) + 4 * j, i < a.count);
+  }
+
+  // v = the sum in order of them and of those that did not fit.
+  DEVICE_METHOD void add_up(const Addends& a, float (&v)[N]) {
+    float4 sum[N / 4];
+    scale(a, 0);
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) sum[j] = part[0][j];
+#pragma unroll
+    for (int i = 1; i < BATCH; i++) add(sum, part[i]);
+#pragma unroll 1
+    for (int first = BATCH; first < a.count; first += BATCH) {
+#pragma unroll
+      for (int i = 0; i < BATCH; i++)
+#pragma unroll
+        for (int j = 0; j < N / 4; j++)
+          part[i][j] = load4(a.others + (size_t)(first + i) * a.step + 4 * j, first + i < a.count);
+      scale(a, first);
+#pragma unroll
+      for (int i = 0; i < BATCH; i++) add(sum, part[i]);
     }
-  }
-  if (a.factor) {
-    const float factor = __ldcg(a.factor);
 #pragma unroll
-    for (int j = 0; j < N / 4; j++) sum[j].x *= factor, sum[j].y *= factor, sum[j].z *= factor, sum[j].w *= factor;
+    for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
   }
+
+  DEVICE_METHOD void scale(const Addends& a, int first) {
+    if (!a.factors) return;
+    float factor[BATCH];
 #pragma unroll
-  for (int j = 0; j < N / 4; j++) v[4 * j] = sum[j].x, v[4 * j + 1] = sum[j].y, v[4 * j + 2] = sum[j].z, v[4 * j + 3] = sum[j].w;
+    for (int i = 0; i < BATCH; i++) factor[i] = load1(a.factors + (first + i) * a.factor_step, first + i < a.count);
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+#pragma unroll
+      for (int j = 0; j < N / 4; j++) {
+        float4& v = part[i][j];
+        v.x *= factor[i], v.y *= factor[i], v.z *= factor[i], v.w *= factor[i];
+      }
+  }
+
+  static DEVICE_METHOD void add(float4 (&sum)[N / 4], const float4 (&other)[N / 4]) {
+#pragma unroll
+    for (int j = 0; j < N / 4; j++)
+      sum[j].x += other[j].x, sum[j].y += other[j].y, sum[j].z += other[j].z, sum[j].w += other[j].w;
+  }
+};
+
+// v = elements 0 .. N - 1 from the place that `a` was found for, which is a multiple of 4.
+template <int N, int BATCH = N >= 8 ? 4 : 8>
+DEVICE void add_up(const Addends& a, float (&v)[N]) {
+  Coming<N, BATCH>(a).add_up(a, v);
 }
 
 // Every `parts`-th addend from number `part` on; none where the count is 0.
 DEVICE Addends share_of(const Addends& a, int part, int parts) {
   return {part == 0 ? a.first : a.others + (size_t)part * a.step, a.others + (size_t)part * a.step, a.step * parts,
-          (a.count - part + parts - 1) / parts, a.factor};
+          (a.count - part + parts - 1) / parts, a.factors ? a.factors + part * a.factor_step : nullptr, parts * a.factor_step};
 }
 
-// The same with the parts shared out among the warps of a block: warp w adds parts w, w + warps, .., then warp 0 the sums of
-// the others, which leave. A part costs a round trip to memory, so four warps cost a quarter.
-template <int N>
+// The same with the parts shared out among up to WARPS warps of a block: warp w adds parts w, w + warps, .., then warp 0 the sums
+// of the others, which leave.
+template <int N, int WARPS = 4>
 DEVICE bool add_up_together(const Addends& a, float (&v)[N]) {
-  __shared__ float4 others[3][N / 4][32];
+  __shared__ float4 others[WARPS - 1][N / 4][32];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   const Addends mine = share_of(a, warp, warps);
-  if (mine.count > 0) add_up(mine, v);
+  Coming<N, 16 / WARPS>(mine).add_up(mine, v);
   if (warps == 1) return true;
-  if (warp > 0 && mine.count > 0)
+  if (warp > 0)
 #pragma unroll
     for (int j = 0; j < N / 4; j++) others[warp - 1][j][lane] = make_float4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
   __syncthreads();
   if (warp > 0) return false;
-  for (int w = 1; w < min(warps, a.count); w++)
+#pragma unroll
+  for (int w = 1; w < WARPS; w++) {
+    if (w >= warps) break;
 #pragma unroll
     for (int j = 0; j < N / 4; j++) {
       const float4 part = others[w - 1][j][lane];
       v[4 * j] += part.x, v[4 * j + 1] += part.y, v[4 * j + 2] += part.z, v[4 * j + 3] += part.w;
     }
+  }
   return true;
 }
 
 DEVICE float add_up(const Addends& a) {
-  float sum = __ldcg(a.first);
-#pragma unroll 4
-  for (int i = 1; i < a.count; i++) sum += __ldcg(a.others + (size_t)i * a.step);
-  return a.factor ? sum * __ldcg(a.factor) : sum;
+  constexpr int BATCH = 8;
+  float sum = load1(a.first, true);
+  if (a.factors) sum *= load1(a.factors, true);
+#pragma unroll 1
+  for (int first = 1; first < a.count; first += BATCH) {
+    float part[BATCH];
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) {
+      part[i] = load1(a.others + (size_t)(first + i) * a.step, first + i < a.count);
+      if (a.factors) part[i] *= load1(a.factors + (first + i) * a.factor_step, first + i < a.count);
+    }
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) sum += part[i];
+  }
+  return sum;
 }
 
 // The factor of row m that the norm left out, in two steps, so that other loads can go out between them: each lane of a
 // warp reads its squares, then the warp adds them up.
 DEVICE float read_squares(const Product& p, int m) {
-  float sum = 0;
-  if (p.squares)
-    for (int i = threadIdx.x & 31; i < p.n_squares; i += 32) sum += __ldcg(p.squares + m * p.n_squares + i);
+  const int lane = threadIdx.x & 31, n = p.squares ? p.n_squares : 0;
+  const float* from = p.squares + (size_t)m * n;
+  float sum = load1(from + lane, lane < n);
+#pragma unroll 1
+  for (int i = lane + 32; i < n; i += 32) sum += __ldcg(from + i);
   return sum;
 }
 

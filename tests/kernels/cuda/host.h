@@ -5,10 +5,12 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 #define DEVICE static inline
+#define DEVICE_METHOD inline
 #define __global__
 #define __restrict__
 #define __launch_bounds__(n)
 struct uint4 { u32 x, y, z, w; };
+struct float4 { float x, y, z, w; };
 struct Index { int x, y, z; };
 static thread_local Index blockIdx, threadIdx, blockDim, gridDim;
 

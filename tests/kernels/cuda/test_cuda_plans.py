@@ -49,6 +49,19 @@ extern "C" int addends(const Product* p, int m, int row, const float** first, co
   *first = a.first, *others = a.others, *step = a.step;
   return a.count;
 }
+// The sum of all, and of what `shares` warps would add up.
+extern "C" void sums(const Product* p, int m, int row, int shares, float* all, float* shared) {
+  const Addends a = addends_of(*p, m, row);
+  float v[8], w[4];
+  add_up(a, v), add_up(a, w);
+  for (int i = 0; i < 8; i++) all[i] = v[i], shared[i] = 0;
+  for (int i = 0; i < 4; i++) all[8 + i] = w[i];
+  for (int s = 0; s < shares; s++) {
+    const Addends mine = share_of(a, s, shares);
+    Coming<8, 2>(mine).add_up(mine, v);
+    for (int i = 0; i < 8; i++) shared[i] += v[i];
+  }
+}
 """
 
 
@@ -60,7 +73,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     assert compiler, "A C++ compiler is needed to test the reading of products."
     text = (SOURCES / "include" / "product.cuh").read_text(encoding="utf-8")
     text = (
-        text[: text.index("// v = elements 0")]
+        text[: text.index("// The same with the parts shared")]
         .replace('#include "ptx.cuh"', "")
         .replace("#pragma once", "")
     )
@@ -133,6 +146,7 @@ def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_ba
         compute(buffer, launch, i, p, arch, processors, y, piece(f"parts{i}"), values[:, :, :depth])
     product = product_of(buffer, p, arch, processors)
     first, others, step = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    whole, shared = (ctypes.c_float * 12)(), (ctypes.c_float * 8)()
     for m in range(rows_of_batch):
         for row in range(0, start, 3):
             n = reader.addends(
@@ -146,6 +160,13 @@ def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_ba
             at = [first.value] + [others.value + 4 * i * step.value for i in range(1, n)]
             got = sum(memory[(address - buffer.address) // 4] for address in at)
             assert got == total[m, row], (m, row, n)
+        for row in range(0, start, 8):
+            n_shares = int(rng.integers(1, 9))
+            reader.sums(
+                ctypes.byref(product), m, row, n_shares, ctypes.byref(whole), ctypes.byref(shared)
+            )
+            want = total[m, row : row + 8].tolist()
+            assert whole[:] == want + want[:4] and shared[:] == want
 
 
 def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
