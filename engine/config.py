@@ -155,10 +155,10 @@ class EngineConfig:
         step=1,
         flag="--max-concurrency",
     )
-    prefill_chunk: int = setting(
-        512,
+    prefill_chunk: int | None = setting(
+        None,
         "Prompt chunk",
-        "Tokens of a prompt that are read in one step.",
+        "Tokens of a prompt that are read in one step; by default 512, and 2,048 on a card with room for it.",
         unit="tokens",
         low=1,
         high=8192,

@@ -14,6 +14,8 @@ from engine.ops.cuda_device import bytes_on_card
 from engine.scheduler import MOST_GUESSED
 
 PAGE_TOKENS = 64
+CHUNK = 512
+"""Tokens of a prompt in one step, where nobody chose."""
 _CHECKPOINTS = 8  # recurrent states that remember prefixes
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
@@ -119,7 +121,7 @@ class Footprint:
     def work(self, config: EngineConfig) -> int:
         """Bytes of step buffers, logits, recurrent states and vocabulary."""
         guessed = MOST_GUESSED if config.spec is not Spec.OFF else 0
-        rows = config.prefill_chunk + config.max_concurrency + guessed
+        rows = (config.prefill_chunk or CHUNK) + config.max_concurrency + guessed
         logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
         states = self.slots(config) * self.state + guessed * self.tried_row
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD

@@ -337,4 +337,5 @@ def _info(
         warnings=warnings,
         notes=tuple(n for n in (*plan.notes, *more, folder_problem(cache_dir())) if n),
         device=plan.device,
+        prefill_chunk=plan.prefill_chunk,
     )

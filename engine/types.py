@@ -252,7 +252,7 @@ class ModelInfo:
     """What is known of a loaded model; sizes in bytes, and its `card` as it stands in its file.
 
     `warnings` are faults that may spoil answers, `notes` what was chosen for the user; `device` is where it
-    runs, such as "cpu" or "cuda:0".
+    runs, such as "cpu" or "cuda:0", and `prefill_chunk` how many tokens of a prompt a step reads.
     """
 
     path: Path
@@ -270,6 +270,7 @@ class ModelInfo:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     device: str = "cpu"
+    prefill_chunk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,11 @@ class Measuring(QObject):
         """Note what a model that was just loaded holds; what there is room for is another matter now."""
         model = self._controller.model
         if model is not None:
-            config = replace(self._controller.config, device=model.device)
+            config = replace(
+                self._controller.config,
+                device=model.device,
+                prefill_chunk=model.prefill_chunk or None,
+            )
             taken = Taken.of(config, metrics.pages_total, metrics.memory)
             if taken is not None:
                 self._library.measured(model.path, model.file_bytes, memory=taken)

@@ -177,7 +177,7 @@ def props(request: Request) -> Response:
                 "backend": info.device.split(":")[0] if info else None,
                 "target_device": info.device if info else None,
                 "draft_device": None,
-                "chunk": config.prefill_chunk if config else None,
+                "chunk": info.prefill_chunk if info else None,
                 "max_concurrency": config.max_concurrency if config else None,
             },
             "reasoning": {

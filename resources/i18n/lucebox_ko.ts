@@ -4547,8 +4547,8 @@
         <translation>프롬프트 묶음</translation>
     </message>
     <message>
-        <source>Tokens of a prompt that are read in one step.</source>
-        <translation>프롬프트를 한 단계에 읽는 토큰 수입니다.</translation>
+        <source>Tokens of a prompt that are read in one step; by default 512, and 2,048 on a card with room for it.</source>
+        <translation>프롬프트를 한 단계에 읽는 토큰 수입니다. 기본값은 512이고, 여유가 있는 그래픽 카드에서는 2,048입니다.</translation>
     </message>
     <message>
         <source>Speculation</source>

@@ -170,6 +170,15 @@ def test_a_plan_has_all_numbers(plan: PlanOf) -> None:
     assert any("16,384 of the 131,072" in note for note in found.notes)
 
 
+def test_a_card_with_room_reads_prompts_in_larger_steps(plan: PlanOf) -> None:
+    roomy, full = card(0, 24, 23), card(0, 8, 6.5)
+    assert plan(eight_billion(), EngineConfig(device="cuda:0"), roomy).prefill_chunk == 2048
+    found = plan(eight_billion(), EngineConfig(device="cuda:0"), full)
+    assert found.prefill_chunk == 512 and found.max_ctx < DEFAULT_CTX
+    chosen = EngineConfig(device="cuda:0", prefill_chunk=96)
+    assert plan(eight_billion(), chosen, roomy).prefill_chunk == 96
+
+
 def test_the_model_s_own_context_where_it_is_smaller(plan: PlanOf) -> None:
     found = plan(eight_billion(context=2048), EngineConfig(), cpu())
     assert found.max_ctx == 2048 and found.notes == ()
