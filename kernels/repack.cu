@@ -10,10 +10,16 @@ constexpr int BLOCK_BYTES = TYPE == Q4_0   ? 18
                             : TYPE == Q5_0 ? 22
                             : TYPE == Q5_1 ? 24
                             : TYPE == Q8_0 ? 34
+                            : TYPE == Q2_K ? 84
+                            : TYPE == Q3_K ? 110
                             : TYPE == Q4_K ? 144
                             : TYPE == Q5_K ? 176
-                                           : 210;
-constexpr bool WIDE = K_QUANT || TYPE == Q6_K;  // 256 weights a block, else 32
+                            : TYPE == Q6_K ? 210
+                            : TYPE == IQ4_NL ? 18
+                            : TYPE == IQ4_XS ? 136
+                                             : 17;
+constexpr bool WIDE = K_QUANT || TWO_BITS || TYPE == Q6_K || TYPE == IQ4_XS;  // 256 weights a block, else 32
+constexpr int D = TYPE == Q2_K ? 80 : TYPE == Q3_K ? 108 : TYPE == Q6_K ? 208 : 0;  // where a wide block has its f16 d
 
 #ifndef FROM
 #define FROM 0
@@ -33,10 +39,29 @@ DEVICE u32 source_code(const u8* block, int k) {
     const u32 low = block[64 * half + 32 * (quarter & 1) + i] >> (4 * (quarter >> 1));
     return (low & 15) | (((block[128 + 32 * half + i] >> (2 * quarter)) & 3) << 4);
   }
+  if (TWO_BITS) {
+    const u32 code = (block[(TYPE == Q2_K ? 16 : 32) + 32 * (k >> 7) + (k & 31)] >> (2 * ((k >> 5) & 3))) & 3;
+    return TYPE == Q3_K ? code | ((block[k & 31] >> (k >> 5)) & 1) << 2 : code;
+  }
+  if (TYPE == IQ4_XS) return (block[8 + 16 * (k >> 5) + (k & 15)] >> (k & 16 ? 4 : 0)) & 15;
   constexpr int quants = BLOCK_BYTES - 16;
   u32 code = (block[quants + (k & 15)] >> (4 * (k >> 4))) & 15;
   if (FIVE_BITS) code |= ((block[quants - 4 + (k >> 3)] >> (k & 7)) & 1) << 4;
   return code;
+}
+
+// Scale `i` of a wide block as a byte.
+DEVICE u32 source_scale(const u8* block, int i) {
+  if (TYPE == Q2_K) return block[i];
+  if (TYPE == Q3_K) {
+    const u32 low = block[96 + (i & 7)] >> (4 * (i >> 3)), high = block[104 + (i & 3)] >> (2 * (i >> 2));
+    return ((low & 15 | (high & 3) << 4) - 32) & 255;
+  }
+  if (TYPE == IQ4_XS) {
+    const u32 low = block[4 + (i >> 1)] >> (4 * (i & 1)), high = (block[2] | block[3] << 8) >> (2 * i);
+    return ((low & 15 | (high & 3) << 4) - 32) & 255;
+  }
+  return block[192 + i];
 }
 
 extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ source, u8* __restrict__ packed,
@@ -72,8 +97,12 @@ extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ 
   auto head_byte = [&](int i) -> u32 {
     const u8* block;
     if (K_QUANT) return (block = block_of(i >> 4, 0)) ? block[i & 15] : 0;
-    if (TYPE == Q6_K && i < 256) return (block = block_of(i >> 4, 0)) ? block[192 + (i & 15)] : 0;
-    if (TYPE == Q6_K) return (block = block_of((i - 256) >> 1, 0)) ? block[208 + (i & 1)] : 0;
+    if constexpr (WIDE) {
+      constexpr int scales = 16 * ROW_HEAD, behind = TYPE == Q2_K ? 4 : 2;
+      if (i < scales) return (block = block_of(i / ROW_HEAD, 0)) ? source_scale(block, i % ROW_HEAD) : 0;
+      return (block = block_of((i - scales) / behind, 0)) ? block[D + (i - scales) % behind] : 0;
+    }
+    if (TYPE == MXFP4) return (block = block_of(i >> 3, 32 * (i & 7))) ? block[0] : 0;
     return (block = block_of((i & 255) >> 4, 32 * ((i & 15) >> 1))) ? block[2 * (i >> 8) + (i & 1)] : 0;
   };
 
@@ -88,12 +117,19 @@ extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ 
       const int row = (lane >> 2) + 8 * (r & 1), k = 4 * (lane & 3) + 16 * (r >> 1);
       for (int b = 0; b < 4; b++) {
         u32 byte = 0;
-        if (high && TYPE == Q6_K) {
+        if (high && TYPE == Q3_K) {
+          for (int s = 0; s < 8; s++) byte |= (code(row, 32 * s + k + b) >> 2) << s;
+        } else if (high && TYPE == Q6_K) {
           for (int s = 0; s < 4; s++) byte |= (code(row, 32 * (4 * group + s) + k + b) >> 4) << (2 * s);
         } else if (high) {
           for (int s = 0; s < 8; s++) byte |= (code(row, 32 * s + k + b) >> 4) << s;
         } else if (TYPE == Q8_0) {
           byte = code(row, 32 * group + k + b);
+        } else if (TWO_BITS) {
+          for (int s = 0; s < 4; s++) byte |= (code(row, 32 * (4 * group + s) + k + b) & 3) << (2 * s);
+        } else if (TABLE) {
+          const int column = 64 * group + 32 * (b >> 1) + k + 2 * (b & 1);
+          byte = code(row, column) | code(row, column + 1) << 4;
         } else {
           byte = (code(row, 64 * group + k + b) & 15) | ((code(row, 64 * group + 32 + k + b) & 15) << 4);
         }

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-PACKED: dict[int, int] = {2: 2304, 3: 2560, 6: 2816, 7: 3072, 8: 4352, 12: 2304, 13: 2816, 14: 3360}
+PACKED: dict[int, int] = {
+    2: 2304, 3: 2560, 6: 2816, 7: 3072, 8: 4352, 10: 1344, 11: 1824, 12: 2304, 13: 2816, 14: 3360,
+    20: 2304, 23: 2208, 39: 2176,
+}  # fmt: skip
 """Block formats (ggml's numbers) with a packed layout: bytes of a chunk of 16 rows x 256 columns."""
 
 F16_TILES = 1001

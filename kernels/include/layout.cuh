@@ -1,32 +1,46 @@
 // The packed layout of a weight matrix; TYPE is ggml's number of the block format.
 //
-// A chunk is 16 rows x 256 columns, the bytes of the GGUF blocks in another order: HEAD bytes of scales, HIGH
-// bytes of bits above the fourth, QUANT bytes of quants. Chunks lie [row tile][superblock]; rows and columns
-// beyond the matrix are zero bytes. Quants are in the order of the A operand of mma.m16n8k32: lane 4g+t, word r
+// A chunk is 16 rows x 256 columns, the bits of the GGUF blocks in another order: HEAD bytes of scales, HIGH bytes of the
+// bits above those of the quants, QUANT bytes of quants. Chunks lie [row tile][superblock]; rows and columns beyond the
+// matrix are zero bytes. Quants are in the order of the A operand of mma.m16n8k32: lane 4g+t, word r
 // holds row g + 8 (r & 1), columns 4t..4t+3 + 16 (r >> 1) of a slab of 32, 16 bytes a lane.
-//   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab.
-//   HIGH:  Q5_*: 512 bytes, bit j of a byte belongs to slab j. Q6_K: twice 512 bytes, bits 2s, 2s+1 to slab 4i+s.
+//   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab. Q2_K, Q3_K: 512
+//          bytes for four slabs, bits 2s, 2s+1 of a byte belong to slab 4i+s. Formats with a TABLE: the four nibbles of slab
+//          2i are the low half of a word, those of slab 2i+1 the high half, so that they choose bytes for prmt as they are.
+//   HIGH:  Q3_K, Q5_*: 512 bytes, bit j of a byte belongs to slab j. Q6_K: twice 512 bytes, bits 2s, 2s+1 to slab 4i+s.
 //   F16_TILES (F16 and BF16): only QUANT, twice 512 bytes a slab: halves of 16 columns as the A operand of mma.m16n8k16 with
 //   columns in the order 4t, 4t+2 | 4t+1, 4t+3: word 2j + i holds row g + 8i, columns 4t+j and 4t+j+2.
-//   HEAD:  Q4_K, Q5_K: the blocks' first 16 bytes (d, dmin, scales), row by row. Q6_K: 16 scales a row, then 16 d.
-//          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row.
+//   HEAD:  Q4_K, Q5_K: the blocks' first 16 bytes (d, dmin, scales), row by row. Q2_K: 16 scales (minima in the high nibbles)
+//          a row, then 16 pairs d, dmin. Q3_K, Q6_K: 16 signed scales a row, then 16 d; IQ4_XS: 8 of them, then 16 d.
+//          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row; MXFP4: 8 exponents a row.
 #pragma once
 #include "ptx.cuh"
 
-enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14, BF16 = 30,
-       F16_TILES = 1001 };
+enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q2_K = 10, Q3_K = 11, Q4_K = 12, Q5_K = 13, Q6_K = 14,
+       IQ4_NL = 20, IQ4_XS = 23, BF16 = 30, MXFP4 = 39, F16_TILES = 1001 };
 
 #if TYPE != 0 && TYPE != 1 && TYPE != 30
 constexpr bool K_QUANT = TYPE == Q4_K || TYPE == Q5_K;
 constexpr bool FIVE_BITS = TYPE == Q5_0 || TYPE == Q5_1 || TYPE == Q5_K;
+constexpr bool TWO_BITS = TYPE == Q2_K || TYPE == Q3_K;  // and one above, in Q3_K
+constexpr bool TABLE = TYPE == IQ4_NL || TYPE == IQ4_XS || TYPE == MXFP4;
+constexpr bool SIGNED_SCALES = TYPE == Q3_K || TYPE == Q6_K || TYPE == IQ4_XS;
 constexpr bool HAS_OFFSETS = TYPE == Q4_1 || TYPE == Q5_1;
-constexpr int HEAD = TYPE == F16_TILES ? 0 : TYPE == Q6_K ? 288 : HAS_OFFSETS ? 512 : 256;
-constexpr int HIGH = TYPE == Q6_K ? 1024 : FIVE_BITS ? 512 : 0;
-constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : 2048;
+constexpr int ROW_HEAD = TYPE == F16_TILES ? 0 : TYPE == IQ4_XS || TYPE == MXFP4 ? 8 : 16;
+constexpr int HEAD = 16 * ROW_HEAD + (SIGNED_SCALES ? 32 : TYPE == Q2_K ? 64 : HAS_OFFSETS ? 256 : 0);
+constexpr int HIGH = TYPE == Q6_K ? 1024 : FIVE_BITS || TYPE == Q3_K ? 512 : 0;
+constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : TWO_BITS ? 1024 : 2048;
 constexpr int CHUNK = HEAD + HIGH + QUANT;
 
-// Codes are stored unsigned; a weight is scale * (code - ZERO) (+ or - an offset). Q8_0's are signed bytes.
-constexpr int ZERO = TYPE == Q4_0 ? 8 : TYPE == Q5_0 ? 16 : TYPE == Q6_K ? 32 : 0;
+// Codes are stored unsigned; a weight is scale * (code - ZERO) (+ or - an offset). Q8_0's are signed bytes, a TABLE's choose one.
+constexpr int ZERO = TYPE == Q4_0 ? 8 : TYPE == Q5_0 ? 16 : TYPE == Q6_K ? 32 : TYPE == Q3_K ? 4 : 0;
+
+// The signed bytes that codes 0..3, 4..7, 8..11 and 12..15 stand for: twice an E2M1 number, else IQ4's.
+constexpr u32 TABLE_0 = TYPE == MXFP4 ? 0x03020100 : 0xbfad9881, TABLE_4 = TYPE == MXFP4 ? 0x0c080604 : 0xf6eaddcf;
+constexpr u32 TABLE_8 = TYPE == MXFP4 ? 0xfdfeff00 : 0x26190d01, TABLE_12 = TYPE == MXFP4 ? 0xf4f8fafc : 0x71594535;
+
+// 2^(e - 128): an E8M0 exponent, halved because the table has doubled numbers.
+DEVICE float half_e8m0(int e) { return __uint_as_float(e < 2 ? 0x200000u << e : (u32)(e - 1) << 23); }
 
 // The six-bit scales of a K-quant header: four bytes for slabs 4 `half` .. 4 `half` + 3.
 DEVICE u32 k_scales(const uint4& head, int half) {
@@ -41,9 +55,17 @@ DEVICE u32 k_mins(const uint4& head, int half) {
 DEVICE int code_at(const u8* chunk, int row, int column) {
   const int slab = column >> 5, k = column & 31;
   const int at = 16 * (4 * (row & 7) + ((k & 15) >> 2)) + 4 * ((row >> 3) + 2 * (k >> 4)) + (k & 3);
-  if (TYPE == Q8_0) return (signed char)chunk[HEAD + 512 * slab + at];
-  int code = (chunk[HEAD + HIGH + 512 * (slab >> 1) + at] >> (4 * (slab & 1))) & 15;
+  const u8* quants = chunk + HEAD + HIGH;
+  if (TYPE == Q8_0) return (signed char)quants[512 * slab + at];
+  if (TABLE) {
+    const int code = quants[512 * (slab >> 1) + (at & ~3) + 2 * (slab & 1) + ((at & 3) >> 1)] >> (4 * (at & 1)) & 15;
+    const u32 word = code < 8 ? (code < 4 ? TABLE_0 : TABLE_4) : code < 12 ? TABLE_8 : TABLE_12;
+    return (signed char)byte_at(word, code & 3);
+  }
+  int code = TWO_BITS ? (quants[512 * (slab >> 2) + at] >> (2 * (slab & 3))) & 3
+                      : (quants[512 * (slab >> 1) + at] >> (4 * (slab & 1))) & 15;
   if (FIVE_BITS) code |= ((chunk[HEAD + at] >> slab) & 1) << 4;
+  if (TYPE == Q3_K) code |= ((chunk[HEAD + at] >> slab) & 1) << 2;
   if (TYPE == Q6_K) code |= ((chunk[HEAD + 512 * (slab >> 2) + at] >> (2 * (slab & 3))) & 3) << 4;
   return code - ZERO;
 }
@@ -61,10 +83,17 @@ DEVICE float weight_at(const u8* chunk, int row, int column) {
     const float scale = half2_low(head.x) * (float)byte_at(k_scales(head, slab >> 2), slab & 3);
     return scale * code - half2_high(head.x) * (float)byte_at(k_mins(head, slab >> 2), slab & 3);
   }
-  if (TYPE == Q6_K) {
-    const float d = f16_to_f32(((const u16*)(chunk + 256))[row]);
-    return d * (float)(signed char)chunk[16 * row + (column >> 4)] * code;
+  const u8* behind = chunk + 16 * ROW_HEAD;  // the row heads
+  if (TYPE == Q2_K) {
+    const int scale = chunk[16 * row + (column >> 4)];
+    const u32 d = ((const u32*)behind)[row];
+    return half2_low(d) * (float)(scale & 15) * code - half2_high(d) * (float)(scale >> 4);
   }
+  if (SIGNED_SCALES) {
+    const float d = f16_to_f32(((const u16*)behind)[row]);
+    return d * (float)(signed char)chunk[ROW_HEAD * row + (column >> (ROW_HEAD == 16 ? 4 : 5))] * code;
+  }
+  if (TYPE == MXFP4) return half_e8m0(chunk[8 * row + slab]) * code;
   const float d = f16_to_f32(((const u16*)chunk)[8 * row + slab]);
   return HAS_OFFSETS ? d * code + f16_to_f32(((const u16*)(chunk + 256))[8 * row + slab]) : d * code;
 }

@@ -28,9 +28,14 @@ struct Lane {
   const u8* activations;  // the stage's activation blocks
 
   DEVICE_METHOD const u8* chunk(int w) const { return weights + w * CHUNK; }
-  DEVICE_METHOD uint4 head(int w, int r) const { return ((const uint4*)chunk(w))[g + 8 * r]; }
+  DEVICE_METHOD uint4 head(int w, int r) const {
+    if (ROW_HEAD == 16) return ((const uint4*)chunk(w))[g + 8 * r];
+    const uint2 half = ((const uint2*)chunk(w))[g + 8 * r];
+    return make_uint4(half.x, half.y, 0, 0);
+  }
   DEVICE_METHOD uint4 offsets(int w, int r) const { return ((const uint4*)(chunk(w) + 256))[g + 8 * r]; }
-  DEVICE_METHOD float d6(int w, int r) const { return f16_to_f32(((const u16*)(chunk(w) + 256))[g + 8 * r]); }
+  DEVICE_METHOD float d(int w, int r) const { return f16_to_f32(((const u16*)(chunk(w) + 16 * ROW_HEAD))[g + 8 * r]); }
+  DEVICE_METHOD u32 d_dmin(int w, int r) const { return ((const u32*)(chunk(w) + 256))[g + 8 * r]; }
   DEVICE_METHOD uint4 low(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + HIGH + 512 * i))[lane]; }
   DEVICE_METHOD uint4 high(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + 512 * i))[lane]; }
   DEVICE_METHOD const u8* block(int n) const { return activations + n * ACTIVATION; }
@@ -45,7 +50,7 @@ struct Quants {
       low[0] = l.low(w, 2 * i);
       low[TYPE == Q8_0] = l.low(w, 2 * i + 1);
     } else {
-      low[0] = l.low(w, i);
+      low[0] = l.low(w, TWO_BITS ? i >> 1 : i);
     }
     high = make_uint4(0, 0, 0, 0);
     if (HIGH) high = l.high(w, TYPE == Q6_K ? i >> 1 : 0);
@@ -53,20 +58,44 @@ struct Quants {
   DEVICE_METHOD u32 low_word(int s, int r) const { return word_of(low[TYPE == Q8_0 ? s : 0], r); }
 };
 
+// The whole number that scales columns 16 `half` .. of `slab`; `head` is of the row.
+DEVICE int scale_of(const uint4& head, int slab, int half) {
+  if (K_QUANT) return byte_at(k_scales(head, slab >> 2), slab & 3);
+  const int at = ROW_HEAD == 16 ? 2 * slab + half : slab, b = at & 3;
+  const u32 word = word_of(head, at >> 2);
+  if (TYPE == Q2_K) return byte_at(word & 0x0f0f0f0fu, b);
+  return b == 0 ? signed_byte_at<0>(word) : b == 1 ? signed_byte_at<1>(word) : b == 2 ? signed_byte_at<2>(word) : signed_byte_at<3>(word);
+}
+
+// The number that scales `slab` of a 32-wide format.
+DEVICE float factor_of(const uint4& head, int slab) {
+  if (TYPE == MXFP4) return half_e8m0(byte_at(word_of(head, slab >> 2), slab & 3));
+  const u32 pair = word_of(head, slab >> 1);
+  return slab & 1 ? half2_high(pair) : half2_low(pair);
+}
+
 #if FORM == 8
-// One unit with int8 activations.
-DEVICE void unit(Sums& acc, const Lane& l) {
-  int whole[TILES][NT][4];  // K-quants: exact integer sums of scale * f * code * q
+// Slabs whose sums of scale * f * code * q are exact in 32 bits: 8 of 15 * 127 * 32 * 63 * 64 (Q4_K) and less, of Q5_K's 31 only 4,
+// of IQ4_XS's 127 and 32 only 2; 1: each slab is added as a float.
+constexpr int EXACT = TYPE == Q4_K || TWO_BITS ? 8 : TYPE == Q5_K ? 4 : TYPE == IQ4_XS ? 2 : 1;
+
+// Row tiles that a warp does at a time: Q2_K's second sums would not fit the registers.
+constexpr int AT_ONCE = TYPE == Q2_K ? 1 : TILES;
+
+// One unit with int8 activations, of row tiles `first` .. of the warp.
+DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
+  int whole[AT_ONCE][NT][4];    // exact sums of scale * f * code * q
+  int minimum[AT_ONCE][NT][4];  // Q2_K: of minimum * f * q
   Sums sums;
-  uint4 head[TILES][2];
+  uint4 head[AT_ONCE][2];
   sums.clear();
 #pragma unroll
-  for (int w = 0; w < TILES; w++) {
-    head[w][0] = l.head(w, 0), head[w][1] = l.head(w, 1);
+  for (int w = 0; w < AT_ONCE; w++) {
+    head[w][0] = l.head(first + w, 0), head[w][1] = l.head(first + w, 1);
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
-      for (int k = 0; k < 4; k++) whole[w][n][k] = 0;
+      for (int k = 0; k < 4; k++) whole[w][n][k] = minimum[w][n][k] = 0;
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -78,49 +107,58 @@ DEVICE void unit(Sums& acc, const Lane& l) {
       f[n] = ((const u32*)(l.block(n) + INT8_F + 16 * i))[l.t];
     }
 #pragma unroll
-    for (int w = 0; w < TILES; w++) {
-      const Quants quants(l, w, i);
+    for (int w = 0; w < AT_ONCE; w++) {
+      const Quants quants(l, first + w, i);
 #pragma unroll
       for (int s = 0; s < 2; s++) {
         const int slab = 2 * i + s;
         u32 a[4];
 #pragma unroll
         for (int r = 0; r < 4; r++) a[r] = signed_codes(quants.low_word(s, r), word_of(quants.high, r), s, slab);
-        int scale[2];
+        int scale[2][2];  // [row][k half]
         float d[2];
+        u32 m[4];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-          if (K_QUANT) scale[r] = byte_at(k_scales(head[w][r], slab >> 2), slab & 3);
-          if (!K_QUANT && TYPE != Q6_K) {
-            const u32 pair = word_of(head[w][r], i);
-            d[r] = s ? half2_high(pair) : half2_low(pair);
+          if (EXACT > 1 || TYPE == Q6_K) scale[r][0] = scale_of(head[w][r], slab, 0), scale[r][1] = scale_of(head[w][r], slab, 1);
+          else d[r] = factor_of(head[w][r], slab);
+        }
+        if (TYPE == Q2_K) {  // 15 * 3 fits a byte
+#pragma unroll
+          for (int r = 0; r < 4; r++) {
+            a[r] *= scale[r & 1][r >> 1];
+            m[r] = __byte_perm((word_of(head[w][r & 1], i) >> 4) & 0x0f0f0f0fu, 0, 0x1111 * (2 * s + (r >> 1)));
           }
         }
 #pragma unroll
         for (int n = 0; n < NT; n++) {
           const u32 x0 = s ? x[n].z : x[n].x, x1 = s ? x[n].w : x[n].y;
           const int f0 = byte_at(f[n], 2 * s), f1 = byte_at(f[n], 2 * s + 1);
-          int c[4];
-          if constexpr (TYPE == Q6_K) {
-            const u32 s0 = word_of(head[w][0], i), s1 = word_of(head[w][1], i);
-            int e[4];
+          int c[4], e[4];
+          if constexpr (TYPE == Q2_K) {
+            mma_s8_k32(c, a, x0, x1);
+            mma_s8_k32(e, m, x0, x1);
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+              whole[w][n][k] += (k & 1 ? f1 : f0) * c[k];
+              minimum[w][n][k] += (k & 1 ? f1 : f0) * e[k];
+            }
+          } else if constexpr (TYPE == Q3_K || TYPE == Q6_K) {
             mma_s8_k16(c, a[0], a[1], x0);
             mma_s8_k16(e, a[2], a[3], x1);
-            const int p0 = s ? signed_byte_at<2>(s0) : signed_byte_at<0>(s0);
-            const int p1 = s ? signed_byte_at<3>(s0) : signed_byte_at<1>(s0);
-            const int q0 = s ? signed_byte_at<2>(s1) : signed_byte_at<0>(s1);
-            const int q1 = s ? signed_byte_at<3>(s1) : signed_byte_at<1>(s1);
-            sums.at[w][n][0] += (float)(f0 * (p0 * c[0] + p1 * e[0]));
-            sums.at[w][n][1] += (float)(f1 * (p0 * c[1] + p1 * e[1]));
-            sums.at[w][n][2] += (float)(f0 * (q0 * c[2] + q1 * e[2]));
-            sums.at[w][n][3] += (float)(f1 * (q0 * c[3] + q1 * e[3]));
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+              const int v = (k & 1 ? f1 : f0) * (scale[k >> 1][0] * c[k] + scale[k >> 1][1] * e[k]);
+              if (EXACT > 1) whole[w][n][k] += v;
+              else sums.at[w][n][k] += (float)v;
+            }
           } else {
             mma_s8_k32(c, a, x0, x1);
-            if constexpr (K_QUANT) {
-              whole[w][n][0] += scale[0] * f0 * c[0];
-              whole[w][n][1] += scale[0] * f1 * c[1];
-              whole[w][n][2] += scale[1] * f0 * c[2];
-              whole[w][n][3] += scale[1] * f1 * c[3];
+            if constexpr (EXACT > 1) {
+              whole[w][n][0] += scale[0][0] * f0 * c[0];
+              whole[w][n][1] += scale[0][0] * f1 * c[1];
+              whole[w][n][2] += scale[1][0] * f0 * c[2];
+              whole[w][n][3] += scale[1][0] * f1 * c[3];
             } else {
               sums.at[w][n][0] += d[0] * (float)(f0 * c[0]);
               sums.at[w][n][1] += d[0] * (float)(f1 * c[1]);
@@ -131,10 +169,9 @@ DEVICE void unit(Sums& acc, const Lane& l) {
         }
       }
     }
-    // 8 slabs of 15 * 127 * 32 * 63 * 64 stay below 2^31, of Q5_K's 31 only 4.
-    if (K_QUANT && (i == 3 || (i == 1 && TYPE == Q5_K))) {
+    if (EXACT > 1 && (2 * i + 2) % EXACT == 0) {
 #pragma unroll
-      for (int w = 0; w < TILES; w++)
+      for (int w = 0; w < AT_ONCE; w++)
 #pragma unroll
         for (int n = 0; n < NT; n++)
 #pragma unroll
@@ -145,14 +182,17 @@ DEVICE void unit(Sums& acc, const Lane& l) {
     }
   }
 #pragma unroll
-  for (int w = 0; w < TILES; w++) {
+  for (int w = 0; w < AT_ONCE; w++) {
     // Lane t has the minima of slabs 2t and 2t+1: one f16 product of k = slab does all eight.
     u32 mins[4] = {0, 0, 0, 0};
     float d[2], dmin[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      if (TYPE == Q6_K) {
-        d[r] = l.d6(w, r);
+      if (SIGNED_SCALES) {
+        d[r] = l.d(first + w, r);
+      } else if (TYPE == Q2_K) {
+        const u32 pair = l.d_dmin(first + w, r);
+        d[r] = half2_low(pair), dmin[r] = -half2_high(pair);
       } else if (K_QUANT) {
         d[r] = half2_low(head[w][r].x);
         dmin[r] = -64 * half2_high(head[w][r].x);
@@ -162,7 +202,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
       } else {
         d[r] = 1 / CODE_SCALE;
         dmin[r] = 64;
-        if (HAS_OFFSETS) mins[r] = mins[r + 2] = ((const u32*)(l.chunk(w) + 256 + 16 * (l.g + 8 * r)))[l.t];
+        if (HAS_OFFSETS) mins[r] = mins[r + 2] = ((const u32*)(l.chunk(first + w) + 256 + 16 * (l.g + 8 * r)))[l.t];
       }
     }
 #pragma unroll
@@ -175,10 +215,18 @@ DEVICE void unit(Sums& acc, const Lane& l) {
       }
 #pragma unroll
       for (int k = 0; k < 4; k++) {
-        const float v = d[k >> 1] * sums.at[w][n][k];
-        acc.at[w][n][k] += (k & 1 ? e.y : e.x) * (HAS_MINS ? v + dmin[k >> 1] * m[k] : v);
+        const float v = d[k >> 1] * sums.at[w][n][k], low = TYPE == Q2_K ? (float)minimum[w][n][k] : m[k];
+        acc.at[first + w][n][k] += (k & 1 ? e.y : e.x) * (HAS_MINS || TYPE == Q2_K ? v + dmin[k >> 1] * low : v);
       }
     }
+  }
+}
+
+DEVICE void unit(Sums& acc, const Lane& l) {
+#pragma unroll
+  for (int first = 0; first < TILES; first += AT_ONCE) {
+    if (first) __syncwarp();  // keeps the loads of the next tile behind the sums of this one
+    some_tiles(acc, l, first);
   }
 }
 #else
@@ -199,34 +247,36 @@ DEVICE void slab_weights(u32 (&a)[2][4], const Lane& l, const Heads& heads, int 
     a[1][0] = second.x, a[1][1] = second.y, a[1][2] = second.z, a[1][3] = second.w;
   } else {
     const Quants quants(l, w, i);
-    u32 scale[2][2], offset[2];  // [k half][row], [row]
+    u32 scale[2][2], offset[2][2];  // [k half][row]
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      offset[r] = 0;
+      const uint4& h = heads.row[r];
+      offset[0][r] = offset[1][r] = 0;
       if (K_QUANT) {
-        const uint4& h = heads.row[r];
-        const float sc = (float)byte_at(k_scales(h, slab >> 2), slab & 3), mn = (float)byte_at(k_mins(h, slab >> 2), slab & 3);
-        scale[0][r] = scale[1][r] = half2_twice(WEIGHT_SCALE * half2_low(h.x) * sc);
-        offset[r] = half2_twice(-WEIGHT_SCALE * half2_high(h.x) * mn);
-      } else if (TYPE == Q6_K) {
-        const u32 sc = word_of(heads.row[r], i);
-        const float d = WEIGHT_SCALE * l.d6(w, r);
-        scale[0][r] = half2_twice(d * (float)(s ? signed_byte_at<2>(sc) : signed_byte_at<0>(sc)));
-        scale[1][r] = half2_twice(d * (float)(s ? signed_byte_at<3>(sc) : signed_byte_at<1>(sc)));
+        scale[0][r] = scale[1][r] = half2_twice(WEIGHT_SCALE * half2_low(h.x) * (float)scale_of(h, slab, 0));
+        offset[0][r] = offset[1][r] = half2_twice(-WEIGHT_SCALE * half2_high(h.x) * (float)byte_at(k_mins(h, slab >> 2), slab & 3));
+      } else if (TYPE == Q2_K || SIGNED_SCALES) {
+        const u32 pair = TYPE == Q2_K ? l.d_dmin(w, r) : 0;
+        const float d = WEIGHT_SCALE * (TYPE == Q2_K ? half2_low(pair) : l.d(w, r));
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          scale[half][r] = half2_twice(d * (float)scale_of(h, slab, half));
+          if (TYPE == Q2_K)
+            offset[half][r] = half2_twice(-WEIGHT_SCALE * half2_high(pair) * (float)byte_at((word_of(h, i) >> 4) & 0x0f0f0f0fu, 2 * s + half));
+        }
       } else {
-        const u32 pair = word_of(heads.row[r], i);
-        scale[0][r] = scale[1][r] = half2_twice(WEIGHT_SCALE * (s ? half2_high(pair) : half2_low(pair)));
+        scale[0][r] = scale[1][r] = half2_twice(WEIGHT_SCALE * factor_of(h, slab));
         if (HAS_OFFSETS) {
           const u32 m = word_of(l.offsets(w, r), i);
-          offset[r] = half2_twice(WEIGHT_SCALE * (s ? half2_high(m) : half2_low(m)));
+          offset[0][r] = offset[1][r] = half2_twice(WEIGHT_SCALE * (s ? half2_high(m) : half2_low(m)));
         }
       }
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
       const uint2 code = f16_codes(codes(quants.low_word(s, r), word_of(quants.high, r), s, slab));
-      a[r >> 1][r & 1] = half2_fma(code.x, scale[r >> 1][r & 1], offset[r & 1]);
-      a[r >> 1][2 + (r & 1)] = half2_fma(code.y, scale[r >> 1][r & 1], offset[r & 1]);
+      a[r >> 1][r & 1] = half2_fma(code.x, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
+      a[r >> 1][2 + (r & 1)] = half2_fma(code.y, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
     }
   }
 }

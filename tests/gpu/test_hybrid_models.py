@@ -17,7 +17,10 @@ from tests.reference.blocks import random_tensor
 LIMITS = Limits(rows=256, sequences=3, pages=15, page_tokens=64, pages_per_sequence=5, slots=4)
 DELTA = DeltaShape(n_layers=2, n_k_heads=2, n_v_heads=6, head_dim=128, conv_kernel=4)
 EMBD, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY, FF, EXPERTS, USED = 512, 6, 2, 256, 333, 256, 12, 3
-MIXES = (("Q4_K", "Q6_K", "Q5_K"), ("Q8_0", "Q8_0", "Q8_0"), ("F16", "Q4_0", "BF16"))
+MIXES = (
+    ("Q4_K", "Q6_K", "Q5_K"), ("Q8_0", "Q8_0", "Q8_0"), ("F16", "Q4_0", "BF16"),
+    ("IQ4_XS", "Q3_K", "Q2_K"), ("MXFP4", "IQ4_NL", "MXFP4"),
+)  # fmt: skip
 NMSE = {Precision.FAST: (1e-3, 1e-2), Precision.EXACT: (1e-5, 1e-5)}
 """Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way."""
 

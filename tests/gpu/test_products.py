@@ -7,26 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.config import Precision
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Shape, StepInput
 from engine.ops.two_level import two_level
 from engine.quants import TYPES, by_name, dequantize
-from tests.reference.blocks import random_tensor
+from tests.reference.blocks import SCALES, random_tensor
+from tests.reference.packing import FORMATS
 
-TYPE_NAMES = (
-    "Q4_0",
-    "Q4_1",
-    "Q5_0",
-    "Q5_1",
-    "Q8_0",
-    "Q4_K",
-    "Q5_K",
-    "Q6_K",
-    "F16",
-    "BF16",
-    "F32",
-    "IQ4_NL",
-)
+NUMBERS = ("F16", "BF16", "F32")
+AS_F16 = ("F16", "BF16", "NVFP4")
+TYPE_NAMES = (*FORMATS, *NUMBERS, "NVFP4")
 SHAPES = ((48, 256), (4096, 1024), (200, 576), (51, 2048), (1024, 4096))
 N_TOKENS = 64
 LIMITS = Limits(rows=64, sequences=1, pages=1, page_tokens=64, pages_per_sequence=1)
@@ -61,7 +52,7 @@ def test_products_equal_numpy_and_do_not_depend_on_the_batch(
     x = rng.standard_normal((N_TOKENS, w.shape[1])).astype(np.float32)
     x[:, rng.integers(0, w.shape[1], 3)] *= 50
     run = product_of(make_ops(), w, x)
-    with_f16 = name in ("F16", "BF16", "IQ4_NL")
+    with_f16 = name in AS_F16
     quantised = x.astype(np.float64) if with_f16 or name == "F32" else two_level(x)
     weights = dequantize(w.data, w.type).astype(np.float64)
     want = quantised @ weights.T
@@ -76,21 +67,33 @@ def test_products_equal_numpy_and_do_not_depend_on_the_batch(
     assert error < tolerance
 
 
+@pytest.mark.parametrize("name", TYPE_NAMES)
+def test_embeddings_equal_numpy(make_ops: Any, name: str) -> None:
+    table = random_tensor(np.random.default_rng(), name, N_TOKENS, 512)
+    ops = make_ops(Precision.EXACT)
+    one = Tensor("one", (512, 512), TYPES[0], np.eye(512, dtype=np.float32).view(np.uint8))
+    ops.allocate(Shape(1, 512, 512, 4, 1, 64), LIMITS)
+    embedding, identity = ops.upload(table), ops.upload(one)
+    with ops.recording():
+        ops.head(ops.embed(embedding), identity)
+    index = np.arange(32, dtype=np.int32)
+    tokens = np.random.default_rng().permutation(N_TOKENS)[:32].astype(np.int32)
+    got = ops.run(StepInput(tokens, index, 0 * index, np.zeros((1, 1), np.int32), index))
+    want = table.dequantize()[tokens]
+    np.testing.assert_allclose(got, want, rtol=1e-3 if name in AS_F16 else 1e-6)
+
+
 def test_extreme_codes_do_not_overflow(make_ops: Any) -> None:
     """Every code, scale and activation at its limit: integer sums are the largest that can be."""
-    for name in ("Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"):
+    for name in FORMATS:
         kind = by_name(name)
         for fill in (0x00, 0x7F, 0x80, 0xFF):
             blocks = np.full((32 * 512 // kind.block, kind.bytes), fill, np.uint8)
             one = np.frombuffer(np.float16(2**-10).tobytes(), np.uint8)
-            for at in (
-                (0, 2)
-                if name.endswith("4_K") or name.endswith("5_K")
-                else (208,)
-                if name == "Q6_K"
-                else (0,)
-            ):
+            for at, _ in SCALES[name]:
                 blocks[:, at : at + 2] = one
+            if name == "MXFP4":
+                blocks[:, 0] = 120
             w = Tensor("w", (32, 512), kind, blocks.reshape(32, -1))
             x = np.ones((N_TOKENS, 512), np.float32)
             x[1::2] = -1

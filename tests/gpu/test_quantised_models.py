@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,22 @@ from engine.config import Precision
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.numpy_ops import NumpyOps
-from engine.quants import TYPES
+from engine.quants import TYPES, by_name
 from tests.reference.blocks import random_tensor
+from tests.reference.packing import FORMATS
 
 LIMITS = Limits(rows=256, sequences=3, pages=12, page_tokens=64, pages_per_sequence=4)
+ALL = "all"
+"""Every matrix of another format, all of them in turn, as files made by an importance matrix have."""
+
 MIXES = (
     ("Q4_K", "Q4_K", "Q6_K", 768),
     ("Q8_0", "Q8_0", "Q8_0", 576),
     ("Q5_0", "Q5_K", "Q4_1", 512),
     ("Q4_0", "F16", "Q5_1", 512),
+    ("IQ4_XS", "Q2_K", "Q3_K", 768),
+    ("MXFP4", "IQ4_NL", "MXFP4", 576),
+    (ALL, ALL, ALL, 768),
 )
 HEADS, KV_HEADS, VOCABULARY, FF = 9, 3, 333, 1536
 NMSE = {Precision.FAST: (2e-4, 2e-3), Precision.EXACT: (1e-5, 1e-5)}
@@ -29,8 +37,10 @@ NMSE = {Precision.FAST: (2e-4, 2e-3), Precision.EXACT: (1e-5, 1e-5)}
 def build(
     ops: Any, rng: np.random.Generator, mix: tuple[str, str, str, int], head_dim: int
 ) -> None:
-    """Two layers, recorded."""
+    """Layers, recorded: two, or enough for all formats."""
     qk, ff, v, embd = mix
+    turns = itertools.cycle(rng.permutation([*FORMATS, "F16", "BF16", "F32"]))
+    n_layers = 4 if qk == ALL else 2
 
     def vector(n: int) -> Tensor:
         return Tensor(
@@ -38,13 +48,11 @@ def build(
         )
 
     def matrix(name: str, rows: int, columns: int) -> Any:
+        name = str(next(turns)) if name == ALL else name
+        if columns % by_name(name).block:
+            name = "Q8_0"
         return ops.upload(random_tensor(rng, name, rows, columns))
 
-    wide = (
-        HEADS * head_dim
-        if ff not in ("Q4_K", "Q5_K", "Q6_K") or HEADS * head_dim % 256 == 0
-        else None
-    )
     table = random_tensor(rng, "F32", VOCABULARY, embd)
     layers = [
         {
@@ -54,19 +62,19 @@ def build(
             "q": matrix(qk, HEADS * head_dim, embd),
             "k": matrix(qk, KV_HEADS * head_dim, embd),
             "v": matrix(v, KV_HEADS * head_dim, embd),
-            "o": matrix(ff if wide else "Q8_0", embd, HEADS * head_dim),
+            "o": matrix(ff, embd, HEADS * head_dim),
             "gate": matrix(ff, FF, embd),
             "up": matrix(ff, FF, embd),
             "down": matrix(v, embd, FF),
         }
-        for _ in range(2)
+        for _ in range(n_layers)
     ]
     last, output, embedding = (
         ops.upload(vector(embd)),
         matrix(v, VOCABULARY, embd),
         ops.upload(table),
     )
-    ops.allocate(Shape(2, embd, VOCABULARY, HEADS, KV_HEADS, head_dim), LIMITS)
+    ops.allocate(Shape(n_layers, embd, VOCABULARY, HEADS, KV_HEADS, head_dim), LIMITS)
     rope = Rope(head_dim // 2, 1e4, interleaved=True, magnitude=1.1)
     with ops.recording():
         x = ops.embed(embedding)
@@ -77,7 +85,7 @@ def build(
             )
             h = ops.add_norm(x, ops.linear(a, w["o"]), w["norm2"], 1e-5)
             f = ops.swiglu(ops.linear(h, w["gate"], w["up"]))
-            following = layers[i + 1]["norm"] if i == 0 else last
+            following = layers[i + 1]["norm"] if i + 1 < n_layers else last
             h = ops.add_norm(x, ops.linear(f, w["down"]), following, 1e-5)
             ops.end_layer(i, x)
         ops.head(h, output)

@@ -10,14 +10,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.quants import by_name
+
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
-FORMATS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
-WIDE = ("Q4_K", "Q5_K", "Q6_K")
-BITS = {"Q4_0": 4, "Q4_1": 4, "Q5_0": 5, "Q5_1": 5, "Q8_0": 8, "Q4_K": 4, "Q5_K": 5, "Q6_K": 6}
-ZERO = {"Q4_0": 8, "Q5_0": 16, "Q6_K": 32}
-HEAD = {"Q6_K": 288, "Q4_1": 512, "Q5_1": 512}
+# Bits of a code: in the quants, and above them.
+BITS = {
+    "Q4_0": (4, 0), "Q4_1": (4, 0), "Q5_0": (4, 1), "Q5_1": (4, 1), "Q8_0": (8, 0), "Q2_K": (2, 0),
+    "Q3_K": (2, 1), "Q4_K": (4, 0), "Q5_K": (4, 1), "Q6_K": (4, 2), "IQ4_NL": (4, 0),
+    "IQ4_XS": (4, 0), "MXFP4": (4, 0),
+}  # fmt: skip
+FORMATS = tuple(BITS)
+ZERO = {"Q4_0": 8, "Q5_0": 16, "Q6_K": 32, "Q3_K": 4}
+HEADS = {
+    "Q4_1": (16, 16), "Q5_1": (16, 16), "Q2_K": (16, 4), "Q3_K": (16, 2), "Q6_K": (16, 2),
+    "IQ4_XS": (8, 2), "MXFP4": (8,),
+}  # fmt: skip
+"""Bytes that each row has in each part of a chunk's head; others have 16 in one."""
+
+IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+TABLES = {"IQ4_NL": IQ4, "IQ4_XS": IQ4, "MXFP4": E2M1}
+"""The signed bytes that codes stand for."""
 
 LANE, WORD, BYTE = np.meshgrid(np.arange(32), np.arange(4), np.arange(4), indexing="ij")
 ROW = LANE // 4 + 8 * (WORD & 1)
@@ -27,53 +42,76 @@ COLUMN = 4 * (LANE % 4) + 16 * (WORD >> 1) + BYTE
 
 @dataclass(frozen=True)
 class Parts:
-    """A matrix taken apart: codes (rows, columns), and per row the head bytes as the file has them."""
+    """A matrix taken apart: codes (rows, columns), and per row the bytes of each part of the head."""
 
     codes: Bytes
-    head: Bytes
+    heads: tuple[Bytes, ...]
 
 
-def _nibbles(quants: Bytes) -> Bytes:
-    """(.., 16) bytes of a narrow block -> its 32 low bits."""
-    return np.concatenate([quants & 15, quants >> 4], axis=-1)
+def _fields(bytes_: Bytes, bits: int) -> Bytes:
+    """(.., n) bytes -> (.., 8 / bits, n) fields, the lowest first."""
+    return (bytes_[..., None, :] >> np.arange(0, 8, bits)[:, None]) & ((1 << bits) - 1)
+
+
+def _signed(low: Bytes, high: Bytes) -> Bytes:
+    """Six-bit scales less 32 as bytes."""
+    return ((low | high << 4).astype(np.int8) - 32).astype(np.int8).view(np.uint8)
 
 
 def take_apart(data: Bytes, name: str, columns: int) -> Parts:
     """Blocks of whole rows (rows, bytes), padded with zero bytes to multiples of 256 columns."""
-    size = {
-        "Q4_0": 18,
-        "Q4_1": 20,
-        "Q5_0": 22,
-        "Q5_1": 24,
-        "Q8_0": 34,
-        "Q4_K": 144,
-        "Q5_K": 176,
-        "Q6_K": 210,
-    }
-    width = 256 if name in WIDE else 32
+    kind = by_name(name)
     rows, superblocks = len(data), -(-columns // 256)
-    blocks = np.zeros((rows, superblocks * 256 // width, size[name]), np.uint8)
-    blocks[:, : columns // width] = data.reshape(rows, -1, size[name])
-    if name in ("Q4_K", "Q5_K"):
-        low = blocks[..., -128:].reshape(*blocks.shape[:2], 4, 1, 32)
-        codes = np.concatenate([low & 15, low >> 4], axis=3).reshape(*blocks.shape[:2], 8, 32)
+    b = np.zeros((rows, superblocks * 256 // kind.block, kind.bytes), np.uint8)
+    b[:, : columns // kind.block] = data.reshape(rows, -1, kind.bytes)
+    shape = b.shape[:2]
+    if kind.block == 32:
+        codes = b[..., 2:] if name == "Q8_0" else _fields(b[..., -16:], 4).reshape(*shape, 32)
+        if name in ("Q5_0", "Q5_1"):
+            codes = codes | np.unpackbits(b[..., -20:-16], axis=-1, bitorder="little") << 4
+        n = 1 if name == "MXFP4" else 2
+        at = range(0, sum(HEADS.get(name, (16,))) // 8, n)
+        heads = [b[..., i : i + n].reshape(rows, superblocks, 8 * n) for i in at]
+    elif name in ("Q4_K", "Q5_K"):
+        codes = _fields(b[..., -128:].reshape(*shape, 4, 32), 4).reshape(*shape, 8, 32)
         if name == "Q5_K":
-            bits = (blocks[..., None, 16:48] >> np.arange(8)[:, None]) & 1
-            codes = codes | (bits << 4)
-        return Parts(codes.reshape(rows, -1), blocks[..., :16].reshape(rows, superblocks, 16))
-    if name == "Q6_K":
-        low = blocks[..., :128].reshape(*blocks.shape[:2], 2, 2, 32)
-        low = np.stack([low & 15, low >> 4], axis=3).reshape(*blocks.shape[:2], 2, 4, 32)
-        high = blocks[..., 128:192].reshape(*blocks.shape[:2], 2, 1, 32)
-        high = (high >> (2 * np.arange(4)[:, None])) & 3
-        return Parts((low | (high << 4)).reshape(rows, -1), blocks[..., 192:])
-    codes = blocks[..., 2:] if name == "Q8_0" else _nibbles(blocks[..., -16:])
-    if name in ("Q5_0", "Q5_1"):
-        bits = np.unpackbits(blocks[..., -20:-16], axis=-1, bitorder="little")
-        codes = codes | (bits << 4)
-    n = 4 if name in ("Q4_1", "Q5_1") else 2
-    head = blocks[..., :n].reshape(rows, superblocks, 8, n // 2, 2).swapaxes(2, 3)
-    return Parts(codes.reshape(rows, -1).astype(np.uint8), head.reshape(rows, superblocks, -1))
+            codes = codes | _fields(b[..., 16:48], 1) << 4
+        heads = [b[..., :16]]
+    elif name in ("Q2_K", "Q3_K"):
+        quants = b[..., 16:80] if name == "Q2_K" else b[..., 32:96]
+        codes = _fields(quants.reshape(*shape, 2, 32), 2).reshape(*shape, 8, 32)
+        heads = [b[..., :16], b[..., 80:84]]
+        if name == "Q3_K":
+            codes = codes | _fields(b[..., :32], 1) << 2
+            low = _fields(b[..., 96:104], 4).reshape(*shape, 16)
+            high = _fields(b[..., 104:108], 2).reshape(*shape, 16)
+            heads = [_signed(low, high), b[..., 108:110]]
+    elif name == "Q6_K":
+        low = _fields(b[..., :128].reshape(*shape, 2, 64), 4).reshape(*shape, 8, 32)
+        codes = low | _fields(b[..., 128:192].reshape(*shape, 2, 32), 2).reshape(low.shape) << 4
+        heads = [b[..., 192:208], b[..., 208:]]
+    else:
+        assert name == "IQ4_XS"
+        codes = _fields(b[..., 8:].reshape(*shape, 8, 16), 4).reshape(*shape, 8, 32)
+        low = np.stack([b[..., 4:8] & 15, b[..., 4:8] >> 4], axis=-1).reshape(*shape, 8)
+        high = b[..., 2:4].copy().view("<u2") >> np.arange(0, 16, 2) & 3
+        heads = [_signed(low, high), b[..., :2]]
+    return Parts(codes.reshape(rows, -1).astype(np.uint8), tuple(heads))
+
+
+def interleaved(codes: Bytes, bits: int) -> Bytes:
+    """(.., 8 slabs, 32, 4, 4) codes of a few bits, those of 8 / bits slabs in one byte."""
+    n = 8 // bits
+    parted = codes.reshape(*codes.shape[:-4], bits, n, 32, 4, 4)
+    return (parted << bits * np.arange(n).reshape(n, 1, 1, 1)).sum(axis=-4, dtype=np.uint8)
+
+
+def separated(quants: Bytes, bits: int) -> Bytes:
+    """The reverse of `interleaved`: bytes -> (.., 8 slabs, 32, 4, 4)."""
+    n, shape = 8 // bits, quants.shape[:2]
+    quants = quants.reshape(*shape, bits, 1, 32, 4, 4)
+    shift = bits * np.arange(n).reshape(n, 1, 1, 1)
+    return ((quants >> shift) & ((1 << bits) - 1)).astype(np.uint8).reshape(*shape, 8, 32, 4, 4)
 
 
 def pack(data: Bytes, name: str, columns: int) -> Bytes:
@@ -82,80 +120,86 @@ def pack(data: Bytes, name: str, columns: int) -> Bytes:
     tiles, superblocks = -(-len(data) // 16), parts.codes.shape[1] // 256
     codes = np.zeros((tiles * 16, superblocks * 256), np.uint8)
     codes[: len(data)] = parts.codes
-    head = np.zeros((tiles * 16, superblocks, parts.head.shape[2]), np.uint8)
-    head[: len(data)] = parts.head
     slabs = codes.reshape(tiles, 16, superblocks, 8, 32).transpose(0, 2, 3, 1, 4)
     ordered = slabs[..., ROW, COLUMN]  # (tiles, superblocks, slab, lane, word, byte)
-    head = head.reshape(tiles, 16, superblocks, -1).swapaxes(1, 2)
-    pieces = [head[..., :16], head[..., 16:]] if name in HEAD else [head]
-    shift = np.arange(8).reshape(8, 1, 1, 1)
-    if BITS[name] == 5:
-        pieces.append(((ordered >> 4) << shift).sum(axis=2, dtype=np.uint8))
-    elif BITS[name] == 6:
-        high = (ordered >> 4).reshape(tiles, superblocks, 2, 4, 32, 4, 4) << (2 * shift[:4])
-        pieces.append(high.sum(axis=3, dtype=np.uint8))
-    low = ordered & 15
-    pieces.append(ordered if BITS[name] == 8 else low[:, :, 0::2] | (low[:, :, 1::2] << 4))
+    pieces = []
+    for part in parts.heads:
+        head = np.zeros((tiles * 16, superblocks, part.shape[2]), np.uint8)
+        head[: len(data)] = part
+        pieces.append(head.reshape(tiles, 16, superblocks, -1).swapaxes(1, 2))
+    low, high = BITS[name]
+    if high:
+        pieces.append(interleaved(ordered >> low, high))
+    if name in TABLES:  # a word is four nibbles of slab 2i, then four of slab 2i + 1
+        nibbles = ordered.reshape(tiles, superblocks, 4, 2, 32, 4, 4)
+        pieces.append(np.moveaxis(nibbles[..., 0::2] | nibbles[..., 1::2] << 4, 3, 5))
+    else:
+        pieces.append(interleaved(ordered & ((1 << low) - 1), low))
     return np.concatenate([p.reshape(tiles, superblocks, -1) for p in pieces], axis=2)
 
 
-def words(chunks: Bytes, name: str) -> NDArray[np.uint8]:
+def words(chunks: Bytes, name: str) -> Bytes:
     """The codes as lanes hold them: (tiles, superblocks, 8 slabs, 32 lanes, 4 words, 4 bytes)."""
-    shape = chunks.shape[:2]
-    quants = chunks[..., -(4096 if name == "Q8_0" else 2048) :].reshape(*shape, -1, 32, 4, 4)
-    if name == "Q8_0":
-        return quants
-    codes = np.stack([quants & 15, quants >> 4], axis=3).reshape(*shape, 8, 32, 4, 4)
-    head = HEAD.get(name, 256)
-    shift = np.arange(8).reshape(8, 1, 1, 1)
-    if BITS[name] == 5:
-        high = chunks[..., head : head + 512].reshape(*shape, 1, 32, 4, 4)
-        codes = codes | (((high >> shift) & 1) << 4)
-    elif BITS[name] == 6:
-        high = chunks[..., head : head + 1024].reshape(*shape, 2, 1, 32, 4, 4)
-        codes = codes | (((high >> (2 * shift[:4])) & 3) << 4).reshape(codes.shape)
+    low, high = BITS[name]
+    quants = chunks[..., -512 * low :]
+    if name in TABLES:
+        halves = np.moveaxis(quants.reshape(*chunks.shape[:2], 4, 32, 4, 2, 2), 5, 3)
+        return np.stack([halves & 15, halves >> 4], axis=-1).reshape(*chunks.shape[:2], 8, 32, 4, 4)
+    codes = separated(quants, low)
+    if high:
+        begin = chunks.shape[2] - 512 * (low + high)
+        codes = codes | separated(chunks[..., begin : begin + 512 * high], high) << low
     return codes.astype(np.uint8)
+
+
+def signed_words(chunks: Bytes, name: str) -> NDArray[np.int32]:
+    """As `words`, the signed numbers that codes stand for."""
+    codes = words(chunks, name)
+    if name in TABLES:
+        return np.array(TABLES[name], np.int32)[codes]
+    return (codes.view(np.int8) if name == "Q8_0" else codes).astype(np.int32) - ZERO.get(name, 0)
 
 
 def codes_of(chunks: Bytes, name: str) -> NDArray[np.int32]:
     """Signed codes (rows, columns) read through the lanes' order."""
     tiles, superblocks = chunks.shape[:2]
     codes = np.empty((tiles, superblocks, 8, 16, 32), np.int32)
-    lanes = words(chunks, name)
-    codes[..., ROW, COLUMN] = lanes.view(np.int8) if name == "Q8_0" else lanes
-    codes -= ZERO.get(name, 0)
+    codes[..., ROW, COLUMN] = signed_words(chunks, name)
     return codes.transpose(0, 3, 1, 2, 4).reshape(tiles * 16, superblocks * 256)
 
 
 def weights_of(chunks: Bytes, name: str) -> Floats:
     """Weights (rows, columns) of packed chunks, in float32 and in ggml's order of operations."""
     tiles, superblocks = chunks.shape[:2]
-    codes = (
-        codes_of(chunks, name)
-        .astype(np.float32)
-        .reshape(tiles, 16, superblocks, 256)
-        .swapaxes(1, 2)
-    )
+    codes = codes_of(chunks, name).reshape(tiles, 16, superblocks, 256).swapaxes(1, 2)
+    heads, begin = [], 0
+    for size in HEADS.get(name, (16,)):
+        part = np.ascontiguousarray(chunks[..., begin : begin + 16 * size])
+        heads.append(part.reshape(tiles, superblocks, 16, size))
+        begin += 16 * size
 
-    def halves(begin: int, end: int) -> Floats:
-        return np.ascontiguousarray(chunks[..., begin:end]).view(np.float16).astype(np.float32)
+    def halves(part: int, end: int | None = None) -> Floats:
+        return np.ascontiguousarray(heads[part][..., :end]).view(np.float16).astype(np.float32)
 
+    low = np.float32(0)
     if name in ("Q4_K", "Q5_K"):
-        head = chunks[..., :256].reshape(tiles, superblocks, 16, 16)
-        d = np.ascontiguousarray(head[..., :4]).view(np.float16).astype(np.float32)
-        s = head[..., 4:]
-        low, high = s[..., :4] & 63, (s[..., 8:] & 15) | ((s[..., :4] >> 6) << 4)
-        scale = np.concatenate([low, high], axis=-1) * d[..., :1]
-        low, high = s[..., 4:8] & 63, (s[..., 8:] >> 4) | ((s[..., 4:8] >> 6) << 4)
-        minimum = np.concatenate([low, high], axis=-1) * d[..., 1:]
-        values = codes.reshape(*codes.shape[:3], 8, 32) * scale[..., None] - minimum[..., None]
-    elif name == "Q6_K":
-        scale = chunks[..., :256].reshape(tiles, superblocks, 16, 16).view(np.int8)
-        factor = halves(256, 288)[..., None] * scale
-        values = codes.reshape(*codes.shape[:3], 16, 16) * factor[..., None]
+        d, s = halves(0, 4), heads[0][..., 4:]
+        first, last = s[..., :4] & 63, (s[..., 8:] & 15) | ((s[..., :4] >> 6) << 4)
+        scale = np.concatenate([first, last], axis=-1) * d[..., :1]
+        first, last = s[..., 4:8] & 63, (s[..., 8:] >> 4) | ((s[..., 4:8] >> 6) << 4)
+        low = np.concatenate([first, last], axis=-1) * -d[..., 1:]
+    elif name == "Q2_K":
+        d = halves(1)
+        scale, low = (heads[0] & 15) * d[..., :1], (heads[0] >> 4) * -d[..., 1:]
+    elif name in ("Q3_K", "Q6_K", "IQ4_XS"):
+        scale = halves(1) * heads[0].view(np.int8)
+    elif name == "MXFP4":
+        e = heads[0].astype(np.int32)
+        scale = np.ldexp(np.float32(1), e - 128)
     else:
-        d = halves(0, 256).reshape(tiles, superblocks, 16, 8, 1)
-        values = codes.reshape(*codes.shape[:3], 8, 32) * d
-        if name in ("Q4_1", "Q5_1"):
-            values = values + halves(256, 512).reshape(tiles, superblocks, 16, 8, 1)
-    return values.reshape(*codes.shape).swapaxes(1, 2).reshape(tiles * 16, superblocks * 256)
+        scale = halves(0)
+        if len(heads) == 2:
+            low = halves(1)
+    parted = codes.reshape(*codes.shape[:3], scale.shape[-1], -1).astype(np.float32)
+    values = parted * scale[..., None].astype(np.float32) + np.asarray(low)[..., None]
+    return values.reshape(codes.shape).swapaxes(1, 2).reshape(tiles * 16, superblocks * 256)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from engine.ops.two_level import two_level
-from engine.quants import dequantize
+from engine.quants import by_name, dequantize
 from kernels.variants import PACKED
 from tests.reference.blocks import random_tensor
-from tests.reference.packing import FORMATS, codes_of, pack, weights_of, words
+from tests.reference.packing import FORMATS, codes_of, pack, signed_words, weights_of
 
 SHAPES = ((16, 256), (33, 512), (48, 1024))
 
@@ -58,7 +58,7 @@ def test_packing_keeps_every_weight_bit_for_bit(name: str, shape: tuple[int, int
     assert not weights[shape[0] :].any()
 
 
-@pytest.mark.parametrize("name", ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"))
+@pytest.mark.parametrize("name", [n for n in FORMATS if by_name(n).block == 32])
 def test_columns_beyond_the_matrix_are_zero(name: str) -> None:
     tensor = random_tensor(np.random.default_rng(), name, 20, 576)
     weights = weights_of(pack(tensor.data, name, 576), name)
@@ -72,14 +72,11 @@ def test_lanes_hold_the_operand_of_the_tensor_core(name: str) -> None:
     tensor = random_tensor(rng, name, 16, 256)
     chunks = pack(tensor.data, name, 256)
     codes = codes_of(chunks, name)
-    lanes = words(chunks, name)[0, 0].astype(np.int32)
-    if name == "Q8_0":
-        lanes = lanes.astype(np.uint8).view(np.int8).astype(np.int32)
+    lanes = signed_words(chunks, name)[0, 0]
     q = rng.integers(-127, 128, (8, 256)).astype(np.int32)
-    zero = {"Q4_0": 8, "Q5_0": 16, "Q6_K": 32}.get(name, 0)
     for slab in range(8):
         columns = slice(32 * slab, 32 * slab + 32)
-        got = product(lanes[slab] - zero, batch_operand(q[:, columns]))
+        got = product(lanes[slab], batch_operand(q[:, columns]))
         np.testing.assert_array_equal(got, codes[:, columns] @ q[:, columns].T)
 
 

@@ -190,7 +190,7 @@ def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:
     assert bytes_on_card((48, 4), 0) == 48 * 4 * 4  # the taps of a convolution
     assert bytes_on_card((4, 32, 64), 0) == 4 * 32 * 64 * 4
     assert bytes_on_card((32, 300), 30) == 2 * 2 * 8192
-    assert bytes_on_card((2, 32, 64), 20) == 4 * 8192  # IQ4_NL has no packed layout: f16
+    assert bytes_on_card((2, 32, 64), 40) == 4 * 8192  # NVFP4 has no packed layout: f16
 
 
 def test_structures_have_the_size_of_the_kernels_ones() -> None:
