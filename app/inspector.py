@@ -78,6 +78,9 @@ class Inspector(QWidget):
         controller.watch_metrics(self)
         controller.metrics_changed.connect(self._on_metrics)
         controller.model_changed.connect(self._on_model)
+        yield
+        self.speed.begin(controller.metrics)
+        yield
         self._show(controller.metrics)
 
     def text(self) -> str:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 SHUTDOWN_MS = 4000
 HEAVY = (
     "pyqtgraph",
+    "app.live.history",
+    "app.live.plot",
     "app.inspector",
     "app.chat.page",
     "app.models.library",
@@ -198,6 +201,7 @@ class Application(QObject):
         yield
         self._report_start()
         self.begun = True
+        self.window.ahead.begin()
 
     def _begin_services(self) -> None:
         """What works also while its page is not looked at."""
@@ -230,14 +234,17 @@ class Application(QObject):
             self.services.open_paths([Path(f) for f in files])
 
     def _report_start(self) -> None:
-        banner = self.window.say
+        say = self.window.say
         if self._watch.former:
-            text = self.tr("Lucebox ended unexpectedly the last time. Your chats are saved.")
-            banner("warn", text, details=self._watch.former)
+            say(
+                "warn",
+                lambda: self.tr("Lucebox ended unexpectedly the last time. Your chats are saved."),
+                details=self._watch.former,
+            )
         if (why := _not_writable(paths.settings_file().parent)) is not None:
             self._on_save_failed(why)
         elif self._problem:
-            banner("warn", told(self._problem))
+            say("warn", partial(told, self._problem))
 
     # Slots
 
@@ -249,9 +256,10 @@ class Application(QObject):
 
     @Slot(object)
     def _on_model(self, model: ModelInfo | None) -> None:
-        warnings = model.warnings if model is not None else ()
-        name = model.name if model is not None else ""
-        self.window.warn_about("model", [f"{name}: {told(warning)}" for warning in warnings])
+        warnings = (
+            [] if model is None else [partial(_warning, model.name, w) for w in model.warnings]
+        )
+        self.window.notes.say_about("model", warnings)
         if model is None:
             return
         self.settings.update(last_model=str(model.path))
@@ -261,15 +269,21 @@ class Application(QObject):
     @Slot(str)
     def _on_save_failed(self, why: str) -> None:
         if not self.settings.told_once():
-            text = self.tr(
-                "Settings cannot be saved on this PC, so changes last until you close: {why}"
-            )
-            self.window.say("warn", text.format(why=told(why)))
+            self.window.say("warn", lambda: self._not_saved(why))
 
     @Slot(str)
     def _on_error(self, text: str) -> None:
-        words = self.tr("An error in the application: {error}. The log has the details.")
-        self.window.say("bad", words.format(error=text), details=text)
+        self.window.say("bad", lambda: self._failed(text), details=text)
+
+    def _not_saved(self, why: str) -> str:
+        text = self.tr(
+            "Settings cannot be saved on this PC, so changes last until you close: {why}"
+        )
+        return text.format(why=told(why))
+
+    def _failed(self, error: str) -> str:
+        text = self.tr("An error in the application: {error}. The log has the details.")
+        return text.format(error=error)
 
     @Slot(dict)
     def _on_called(self, message: dict[str, Any]) -> None:
@@ -325,6 +339,10 @@ class _Signals(QObject):
     def _on_byte(self) -> None:
         self._read.recv(64)
         self.came.emit()
+
+
+def _warning(name: str, warning: str) -> str:
+    return f"{name}: {told(warning)}"
 
 
 def _not_writable(folder: Path) -> str | None:

@@ -71,6 +71,34 @@ class Services:
     status: Callable[..., None] = lambda text, icon="": None
 
 
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """A page's place in the rail and the class that is imported on the first visit.
+
+    `where` is "module:Class"; a page without an item of its own lights the item `under`. The item of an
+    `expert` page shows while the Expert switch is on, or the page itself is shown.
+    """
+
+    name: str
+    icon: str
+    where: str
+    bottom: bool = False
+    under: str = ""
+    expert: bool = False
+
+
+PAGES = (
+    PageSpec("chat", "chat", "app.chat.page:ChatPage"),
+    PageSpec("models", "models", "app.models.page:ModelsPage"),
+    PageSpec("tune", "tune", "app.tune.page:TunePage", expert=True),
+    PageSpec("devices", "devices", "app.devices.page:DevicesPage", expert=True),
+    PageSpec("server", "server", "app.server.page:ServerPage", expert=True),
+    PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
+    PageSpec("make_draft", "draft", "app.models.making:MakeDraftPage", under="models"),
+    PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
+)
+
+
 class Page(QWidget):
     """One page in the window's centre, made on first visit; it is whole once `build` has ended.
 

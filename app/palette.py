@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import (
     QEvent,
@@ -32,6 +32,9 @@ from app.commands import keys, plain
 from app.page import Actions
 from app.theme import theme
 from app.widgets import button, label
+
+if TYPE_CHECKING:
+    from app.window import MainWindow
 
 _ACTION = Qt.ItemDataRole.UserRole
 WIDTH, MOST_ROWS = 560, 10
@@ -72,8 +75,9 @@ class _Row(QStyledItemDelegate):
 class Palette(QFrame):
     """A popup: type a part of a name, Enter does it, Esc goes back."""
 
-    def __init__(self, actions: Actions, window: QWidget) -> None:
+    def __init__(self, actions: Actions, window: MainWindow) -> None:
         super().__init__(window, Qt.WindowType.Popup)
+        self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setProperty("kind", "palette")
         self.setAccessibleName(self.tr("Commands"))
@@ -149,6 +153,7 @@ class Palette(QFrame):
     def _on_chosen(self, item: QListWidgetItem) -> None:
         action = cast(QAction, item.data(_ACTION))
         self.close()
+        self._window.bring(action.parent())
         action.trigger()
 
 

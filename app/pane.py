@@ -15,6 +15,9 @@ LEAST, MOST = 264, 560
 class Pane(QFrame):
     """Holds inspectors; the header shows their `windowTitle()` and, if set, their `header_tools`.
 
+    Attributes:
+        fold_button: folds and unfolds it.
+
     Signals:
         toggle_wanted: the fold button was pressed.
     """
@@ -28,8 +31,8 @@ class Pane(QFrame):
         self._folded = False
         self._narrow = False
         self._before = False
-        self._button = IconButton("panel", self.tr("Fold the pane"))
-        self._button.clicked.connect(self.toggle_wanted)
+        self.fold_button = IconButton("panel", self.tr("Fold the pane"))
+        self.fold_button.clicked.connect(self.toggle_wanted)
         self._title = label("", "section")
         self._tools = QHBoxLayout()
         self._tools.setContentsMargins(0, 0, 0, 0)
@@ -40,7 +43,7 @@ class Pane(QFrame):
         row.addWidget(self._title)
         row.addStretch(1)
         row.addLayout(self._tools)
-        row.addWidget(self._button)
+        row.addWidget(self.fold_button)
         self._stack = QStackedWidget()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -78,17 +81,22 @@ class Pane(QFrame):
         self._stack.removeWidget(widget)
         widget.deleteLater()
 
-    def show_inspector(self, widget: QWidget | None) -> None:
-        """Show a page's inspector; None hides the pane."""
-        self.setVisible(widget is not None)
-        if widget is None:
-            return
+    def hold(self, widget: QWidget) -> None:
+        """Take an inspector in, which is shown later."""
         if self._stack.indexOf(widget) < 0:
             self._stack.addWidget(widget)
             widget.windowTitleChanged.connect(self._on_title)
             tools = getattr(widget, "header_tools", None)
             if isinstance(tools, QWidget):
                 self._tools.addWidget(tools)
+                tools.hide()
+
+    def show_inspector(self, widget: QWidget | None) -> None:
+        """Show a page's inspector; None hides the pane."""
+        self.setVisible(widget is not None)
+        if widget is None:
+            return
+        self.hold(widget)
         self._stack.setCurrentWidget(widget)
         self._show_header()
 
@@ -111,14 +119,14 @@ class Pane(QFrame):
         """Focus the first thing in the pane."""
         widget = None if self._folded else self._stack.currentWidget()
         first = widget
-        while first is not None and first is not self._button:
+        while first is not None and first is not self.fold_button:
             if first.focusPolicy() & Qt.FocusPolicy.TabFocus and first.isVisible():
                 first.setFocus(Qt.FocusReason.TabFocusReason)
                 return
             first = first.nextInFocusChain()
             if widget is not None and first is not None and not self.isAncestorOf(first):
                 break
-        self._button.setFocus(Qt.FocusReason.TabFocusReason)
+        self.fold_button.setFocus(Qt.FocusReason.TabFocusReason)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange:
@@ -141,7 +149,7 @@ class Pane(QFrame):
             tool = item.widget() if item is not None else None
             if tool is not None:
                 tool.setVisible(tool is mine and not self._folded)
-        self._button.set_name(
+        self.fold_button.set_name(
             self.tr("Unfold the pane") if self._folded else self.tr("Fold the pane"), ""
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,15 @@ class SettingsPage(Page):
         self._column.setSpacing(0)
         self._prompt_timer = QTimer(self, singleShot=True, interval=PROMPT_DELAY_MS)
         self._prompt_timer.timeout.connect(self._save_prompt)
+
+    def build(self) -> Iterator[None]:
         self._build()
-        self._add_look()
-        self._add_models()
-        self._add_chat()
-        self._add_run()
+        yield
+        for add in (self._add_look, self._add_models, self._add_chat, self._add_run):
+            add()
+            yield
         self._add_disk()
+        yield
         self._add_files()
         self._column.addStretch(1)
         self._settings.changed.connect(self._show_values)

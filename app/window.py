@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Generator, Iterator
+from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import (
+    QCloseEvent,
+    QGuiApplication,
+    QInputMethodEvent,
+    QKeyEvent,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QHBoxLayout,
@@ -20,16 +26,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ahead import Ahead, settle
 from app.commands import Commands
 from app.focus import focus_at, place_of
 from app.geometry import repaired
-from app.page import Actions, Page, Services
+from app.notes import Kind, Notes, Words
+from app.page import PAGES, Actions, Page, PageSpec, Services
 from app.pane import Pane
 from app.rail import Rail
 from app.settings import window_state
 from app.status import StatusStrip
 from app.theme import theme
-from app.widgets import Banner, FocusRing, Toast
+from app.widgets import FocusRing, Toast
 
 __all__ = ["Actions", "MainWindow", "Page", "Services"]
 
@@ -42,34 +50,6 @@ _NO_TEXT = (
     Qt.KeyboardModifier.ControlModifier
     | Qt.KeyboardModifier.AltModifier
     | Qt.KeyboardModifier.MetaModifier
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PageSpec:
-    """A page's place in the rail and the class that is imported on the first visit.
-
-    `where` is "module:Class"; a page without an item of its own lights the item `under`. The item of an
-    `expert` page shows while the Expert switch is on, or the page itself is shown.
-    """
-
-    name: str
-    icon: str
-    where: str
-    bottom: bool = False
-    under: str = ""
-    expert: bool = False
-
-
-PAGES = (
-    PageSpec("chat", "chat", "app.chat.page:ChatPage"),
-    PageSpec("models", "models", "app.models.page:ModelsPage"),
-    PageSpec("tune", "tune", "app.tune.page:TunePage", expert=True),
-    PageSpec("devices", "devices", "app.devices.page:DevicesPage", expert=True),
-    PageSpec("server", "server", "app.server.page:ServerPage", expert=True),
-    PageSpec("settings", "settings", "app.settings_page:SettingsPage", bottom=True),
-    PageSpec("make_draft", "draft", "app.models.making:MakeDraftPage", under="models"),
-    PageSpec("first_run", "chat", "app.first_run:FirstRunPage", under="chat"),
 )
 
 
@@ -97,11 +77,13 @@ class MainWindow(QMainWindow):
         self.services = services
         self._specs = {spec.name: spec for spec in pages or PAGES}
         self._pages: dict[str, Page] = {}
+        self._making: dict[str, Generator[None]] = {}
         self._shown = ""
         self._stale = False
         self._first_run = False
         self._seen = False
-        self._typed = ""  # before there was a page to type into
+        self._typed, self._composed = "", ""  # before there was a page to type into
+        self.setAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled)
         self._whole = False
         self._restore()
         if at_once:
@@ -121,6 +103,7 @@ class MainWindow(QMainWindow):
         services.controller.model_changed.connect(self._on_model)
         theme().changed.connect(self._fit, Qt.ConnectionType.QueuedConnection)
         self.commands = Commands(self)
+        self.ahead = Ahead(self)
         self.retranslate()
         self._restore_pane()
         self._whole = True
@@ -136,6 +119,12 @@ class MainWindow(QMainWindow):
     def page_names(self) -> list[str]:
         """The pages that have an item in the rail, in its order."""
         return [spec.name for spec in self._specs.values() if not spec.under]
+
+    @property
+    def offered(self) -> list[str]:
+        """The pages whose items are seen, in the rail's order."""
+        expert = self.services.settings.value.expert
+        return [name for name in self.page_names if expert or not self._specs[name].expert]
 
     @property
     def page(self) -> Page | None:
@@ -163,9 +152,8 @@ class MainWindow(QMainWindow):
         """Show a page by name, building it on the first visit."""
         if name == "chat" and self._first_run:
             name = "first_run"
-        if name not in self._pages:
-            for _ in self.prepare(name):
-                pass
+        for _ in self.prepare(name):
+            pass
         page = self._pages[name]
         self._shown = self.services.page = name
         self.stack.setCurrentWidget(page)
@@ -180,9 +168,16 @@ class MainWindow(QMainWindow):
         page.focus_first()
         if kw:
             page.open(**kw)
-        if self._typed and self._shown == "chat":
-            typed, self._typed = self._typed, ""
+        typed = self._typed + self._composed
+        if typed and self._shown == "chat":
+            self._typed = self._composed = ""
             page.open(type=typed)
+
+    def bring(self, place: QObject | None) -> None:
+        """Show the page that something belongs to, unless it is the one that is shown."""
+        for name, page in self._pages.items():
+            if page is place and name != self._shown:
+                return self.navigate(name)
 
     def begin_first_run(self) -> None:
         """Show the first-run page in place of the chat until a model is loaded."""
@@ -190,32 +185,54 @@ class MainWindow(QMainWindow):
         self.navigate("chat")
 
     def prepare(self, name: str) -> Iterator[None]:
-        """Make a page in steps, between which the window may answer; before the first, it is seen growing."""
+        """Make a page in steps, between which the window may answer; who asks later goes on with it."""
+        while name not in self._pages:
+            if name not in self._making:
+                self._making[name] = self._make(name)
+            next(self._making[name], None)
+            yield
+
+    def _make(self, name: str) -> Generator[None]:
+        """The steps of making a page; before the first one is shown, it is seen growing."""
         module, _, cls = self._specs[name].where.partition(":")
         page: Page = getattr(importlib.import_module(module), cls)(self.services)
-        self.stack.addWidget(page)
-        if not self._shown:
-            self.stack.setCurrentWidget(page)
-        for _ in page.build():
+        inspector: QWidget | None = None
+        try:
             yield
-        page.inspector()
-        yield
-        if name in self._pages:
-            # The user went there meanwhile, and did not wait.
-            page.deleteLater()
-            return
+            self.stack.addWidget(page)
+            if not self._shown:
+                self.stack.setCurrentWidget(page)
+            yield from page.build()
+            inspector = page.inspector()
+            yield
+            if self._shown:
+                yield from settle(page, self.stack)
+            if inspector is not None:
+                self.pane.hold(inspector)
+                yield from settle(inspector, self.pane)
+        except BaseException:  # It failed, or is not wanted any more.
+            self._drop(page, inspector)
+            raise
+        finally:
+            del self._making[name]
         self._pages[name] = page
-        # Tab goes in the order of adding, and the pane comes after every page.
-        self.pane.setParent(None)
-        self.splitter.addWidget(self.pane)
+        # Tab goes in the order of adding: the page, what the pane shows for it, and the pane's button.
+        self.setTabOrder(self.previousInFocusChain() or self, self.pane.fold_button)
+
+    def _stop_making(self) -> None:
+        for steps in list(self._making.values()):
+            steps.close()
 
     def _renew_pages(self) -> None:
         """Build the pages anew after a change of language, which Qt tells of more than once."""
         if not self._stale:
             return
         self._stale = False
+        self.notes.renew()
+        self._stop_making()
         for name, page in list(self._pages.items()):
             self._renew_page(name, page)
+        self.ahead.again()
 
     def _renew_page(self, name: str, page: Page) -> None:
         """Take a page away; the one that is shown comes back as it was, with the keyboard where it was."""
@@ -224,9 +241,7 @@ class MainWindow(QMainWindow):
         in_page = place_of(page, focus)
         in_pane = place_of(inspector, focus) if inspector is not None else None
         del self._pages[name]
-        self.pane.forget(inspector)
-        self.stack.removeWidget(page)
-        page.deleteLater()
+        self._drop(page, inspector)
         if name != self._shown:
             return
         page = self.show_page(name)
@@ -238,6 +253,11 @@ class MainWindow(QMainWindow):
             kept = in_page is None or focus_at(page, in_page)
         if not kept:
             page.focus_first()
+
+    def _drop(self, page: Page, inspector: QWidget | None) -> None:
+        self.pane.forget(inspector)
+        self.stack.removeWidget(page)
+        page.deleteLater()
 
     # Parts
 
@@ -269,9 +289,8 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self._notes = QVBoxLayout()
-        self._notes.setSpacing(1)
-        column.addLayout(self._notes)
+        self.notes = Notes()
+        column.addWidget(self.notes)
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(central)
@@ -301,6 +320,13 @@ class MainWindow(QMainWindow):
         else:
             super().keyPressEvent(event)
 
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        """Korean and other scripts that are composed, before there is a page to type into."""
+        if self.page is None:
+            self._typed = (self._typed + event.commitString())[:MOST_TYPED]
+            self._composed = event.preeditString()
+        super().inputMethodEvent(event)
+
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange and self._whole:
             self.retranslate()
@@ -308,23 +334,10 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self, self._renew_pages)
         super().changeEvent(event)
 
-    def say(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
+    def say(self, kind: Kind, words: Words, details: str = "") -> None:
         """A note across the window's top until the user closes it; `details` can be copied."""
         self.complete()
-        if any(note.text == text for note in self.findChildren(Banner)):
-            return
-        self._notes.addWidget(Banner(kind, text, details))
-
-    def warn_about(self, thing: str, texts: Sequence[str]) -> None:
-        """Notes about a thing, such as the loaded model, in the place of its former ones."""
-        for note in self.findChildren(Banner):
-            if note.property("about") == thing:
-                note.setParent(None)
-                note.deleteLater()
-        for text in texts:
-            note = Banner("warn", text)
-            note.setProperty("about", thing)
-            self._notes.addWidget(note)
+        self.notes.say(kind, words, details)
 
     def retranslate(self) -> None:
         """Take the words of the current language."""
@@ -384,6 +397,7 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_settings(self) -> None:
         self.rail.set_expert(self.services.settings.value.expert)
+        self.ahead.again()
 
     @Slot(object)
     def _on_model(self, model: object) -> None:
@@ -452,4 +466,7 @@ class MainWindow(QMainWindow):
             self.closing.emit()
             for page in self._pages.values():
                 page.can_close()
+        if self._whole:
+            self.ahead.stop()
+        self._stop_making()
         super().closeEvent(event)

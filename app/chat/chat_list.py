@@ -17,10 +17,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QListView,
     QMenu,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -32,7 +30,7 @@ from app.chat.search import Hit
 from app.chat.session import ChatSession
 from app.page import Services
 from app.theme import theme
-from app.widgets import IconButton
+from app.widgets import IconButton, SearchField
 
 SEARCH_MS = 150
 
@@ -54,16 +52,7 @@ class ChatList(QFrame):
         self.setProperty("kind", "side")
         self.setFixedWidth(theme().size("chatList"))
         self.head = QWidget()
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(self.tr("Search all chats"))
-        self.search.setAccessibleName(self.tr("Search all chats"))
-        self.search.setClearButtonEnabled(True)
-        self._icon = self.search.addAction(
-            theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition
-        )
-        for inner in self.search.findChildren(QToolButton):
-            inner.setAccessibleName(self.tr("Clear the search"))
-            inner.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.search = SearchField(self.tr("Search all chats"), self.tr("Clear the search"))
         self.new = IconButton("plus", self.tr("New chat"), self.tr("New chat (Ctrl+N)"))
         self.model = ChatModel(self)
         self.view = ChatView()
@@ -144,7 +133,6 @@ class ChatList(QFrame):
 
     @Slot()
     def _on_theme(self) -> None:
-        self._icon.setIcon(theme().icon("search", size=16))
         self.view.viewport().update()
 
     # What is done

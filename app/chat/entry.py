@@ -112,16 +112,17 @@ class Entry:
         """The texts in the order in which they are read."""
         return [laid for laid in (self.thought, self.main, self.error) if laid is not None]
 
-    def set_width(self, width: float) -> None:
-        """Fit a column of this width."""
+    def set_width(self, width: float) -> bool:
+        """Fit a column of this width; whether that changes anything."""
         if width == self._width:
-            return
+            return False
         self._width = width
         self.main.set_width(max(width - (2 * CARD_X if self.is_user else 0), 80.0))
         if self.thought is not None:
             self.thought.set_width(max(width - THOUGHT_INDENT, 80.0))
         if self.error is not None:
             self.error.set_width(max(width - 2 * CARD_X - 24, 80.0))
+        return True
 
     def set_styles(self, styles: Styles) -> None:
         """Use other fonts and colours."""

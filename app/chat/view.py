@@ -361,10 +361,10 @@ class MessageView(QAbstractScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         column = self._width()
-        for entry in self._entries:
-            entry.set_width(column)
-        heights = zip(self._entries, self._column.heights, strict=True)
-        self._column.fill(h if e.main.boxes else e.estimate() for e, h in heights)
+        changed = [entry.set_width(column) for entry in self._entries]
+        if any(changed):
+            heights = zip(self._entries, self._column.heights, strict=True)
+            self._column.fill(h if e.main.boxes else e.estimate() for e, h in heights)
         self._fill(whole=False) if self._rows else self._work.start(0)
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -10,11 +10,9 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QStackedWidget,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -31,7 +29,7 @@ from app.models.view import ModelsView
 from app.models.words import source_text
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import EmptyState, button, gigabytes, label
+from app.widgets import EmptyState, SearchField, button, gigabytes, label
 
 if TYPE_CHECKING:
     from engine.copies import Binned
@@ -54,7 +52,7 @@ class ModelsPage(Page):
         library: Library = services.library
         self._library = library
         self._count = label("", "tag")
-        self._filter = QLineEdit()
+        self._filter = SearchField(self.tr("Filter by name"), self.tr("Clear the filter"))
         self._chips = Chips(
             [("", self.tr("All")), *[(source, source_text(source)) for source in _SOURCES]]
         )
@@ -136,17 +134,8 @@ class ModelsPage(Page):
         return header
 
     def _tools(self) -> QHBoxLayout:
-        self._filter.setPlaceholderText(self.tr("Filter by name"))
-        self._filter.setAccessibleName(self.tr("Filter by name"))
-        self._filter.setClearButtonEnabled(True)
         self._filter.setMinimumWidth(96)
         self._filter.setMaximumWidth(240)
-        self._search = self._filter.addAction(
-            theme().icon("search", size=16), QLineEdit.ActionPosition.LeadingPosition
-        )
-        for inner in self._filter.findChildren(QToolButton):
-            inner.setAccessibleName(self.tr("Clear the filter"))
-            inner.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._chips.setAccessibleName(self.tr("Folder of"))
         row = QHBoxLayout()
         row.setContentsMargins(24, 12, 24, 4)
@@ -297,5 +286,4 @@ class ModelsPage(Page):
 
     @Slot()
     def _on_theme(self) -> None:
-        self._search.setIcon(theme().icon("search", size=16))
         self.details.show_item(self.view.current_item(), again=True)

@@ -5,6 +5,7 @@ from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import EndNote, MemoryBar, MemoryKey, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
+from app.widgets.search import SearchField
 from app.widgets.shrinkable import Shrinkable
 from app.widgets.switch import Switch
 from app.widgets.toast import Toast
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryKeys",
     "Note",
     "ProgressLine",
+    "SearchField",
     "Shrinkable",
     "Switch",
     "Toast",

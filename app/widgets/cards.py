@@ -72,7 +72,13 @@ class Note(QFrame):
 
 
 class Banner(Note):
-    """A note across the window: with details to copy if there are some, and a way to close it."""
+    """A note across the window: with details to copy if there are some, and a way to close it.
+
+    Signals:
+        closed: the user closed it; it goes away by itself.
+    """
+
+    closed = Signal()
 
     def __init__(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
         super().__init__(kind, text)
@@ -83,6 +89,7 @@ class Banner(Note):
         if details:
             row.addWidget(button(self.tr("Copy diagnostics"), self._copy, icon="copy"))
         close = IconButton("close", self.tr("Close this note"), size="controlCompact")
+        close.clicked.connect(self.closed)
         close.clicked.connect(self.deleteLater)
         row.addWidget(close)
 

@@ -14,10 +14,10 @@ from pytestqt.qtbot import QtBot
 from app.controller import EngineController
 from app.i18n import Language
 from app.inspector import Inspector
-from app.page import Page, Services
+from app.page import Page, PageSpec, Services
 from app.settings import Settings
 from app.theme import theme
-from app.window import MainWindow, PageSpec
+from app.window import MainWindow
 from tests.app.fake_engine import FakeEngine
 
 STUBS = (

@@ -145,7 +145,7 @@ def test_what_may_spoil_a_models_answers_is_said(
     made = start(Wanted((str(file),)))
     start.qtbot.waitUntil(lambda: notes(made) != [], timeout=5000)
     assert notes(made) == ["mine: The pre-tokenizer 'odd' is not known."]
-    made.window.say("warn", "Something else.")
+    made.window.say("warn", lambda: "Something else.")
     made.controller.unload()
     start.qtbot.waitUntil(lambda: notes(made) == ["Something else."], timeout=5000)
 

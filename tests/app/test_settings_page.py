@@ -41,11 +41,12 @@ from engine.config import (
     settings_of,
 )
 from engine.errors import BadRequest
+from tests.app.conftest import whole
 
 
 @pytest.fixture
 def page(qtbot: QtBot, services: Services) -> Iterator[SettingsPage]:
-    made = SettingsPage(services)
+    made = whole(SettingsPage(services))
     qtbot.addWidget(made)
     made.resize(900, 800)
     made.show()

@@ -290,7 +290,7 @@ def test_dialogs_leave_nothing_behind(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_a_note_is_shown_once_and_can_be_closed(qtbot: QtBot, window: MainWindow) -> None:
     for _ in range(3):
-        window.say("warn", "Settings cannot be saved.")
+        window.say("warn", lambda: "Settings cannot be saved.")
     notes = window.findChildren(Banner)
     assert len(notes) == 1
     qtbot.mouseClick(notes[0].findChildren(QToolButton)[-1], Qt.MouseButton.LeftButton)
