@@ -36,7 +36,12 @@ def engine() -> Iterator[Engine]:
 
 
 def load(
-    engine: Engine, family: str, draft: Path, spec: Spec = Spec.CHAIN, budget: int | None = None
+    engine: Engine,
+    family: str,
+    draft: Path,
+    spec: Spec = Spec.CHAIN,
+    budget: int | None = None,
+    device: str = "cpu",
 ) -> None:
     config = EngineConfig(
         draft=str(draft),
@@ -44,7 +49,7 @@ def load(
         budget=budget,
         precision=Precision.EXACT,
         max_ctx=512,
-        device="cpu",
+        device=device,
         threads=2,
     )
     engine.load(target_path(family), config)

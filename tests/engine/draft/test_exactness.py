@@ -80,14 +80,19 @@ def prompt(number: int) -> list[int]:
 
 
 def written(
-    target: Path, kind: str, draft: str | None = None, spec: Spec = Spec.OFF
+    target: Path,
+    kind: str,
+    draft: str | None = None,
+    spec: Spec = Spec.OFF,
+    device: str = "cpu",
+    precision: Precision = Precision.EXACT,
 ) -> tuple[list[tuple[list[int], str]], int]:
     """Tokens and text of every prompt, many at once, and how many guesses were right."""
     engine = Engine()
     engine.start()
     config = EngineConfig(
-        draft=draft, spec=spec, precision=Precision.EXACT, max_ctx=256, prefill_chunk=48, threads=2,
-        device="cpu", budget=12 if spec is Spec.TREE else None,
+        draft=draft, spec=spec, precision=precision, max_ctx=256, prefill_chunk=48, threads=2,
+        device=device, budget=12 if spec is Spec.TREE else None,
     )  # fmt: skip
     engine.load(target, config)
     listeners = []
