@@ -363,7 +363,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "--accept", type=int, metavar="N", help="measure drafts of which N tokens a pass are taken"
     )
     command.add_argument("--profile", action="store_true", help="time each kernel of a card")
-    command.add_argument("--api", action="store_true", help="time what the API adds, nothing else")
+    command.add_argument(
+        "--api",
+        action="store_true",
+        help="time what the API adds, and a turn of -p new tokens behind a known chat of -d, 8000",
+    )
     add_json(command)
     add_settings(
         command, EngineConfig, but=("max_concurrency", "chat_template_file"), spec=Spec.OFF

@@ -248,16 +248,30 @@ def _at_least(flag: str, number: int, low: int) -> int:
 
 
 def _bench_api(args: argparse.Namespace, console: Console) -> None:
-    """Measure what the API adds to the engine's time, without computing anything."""
-    from engine.api.overhead import PROMPT_TOKENS, measure
+    """Measure what the API adds to the engine's time, and how soon an agent's next turn begins."""
+    from engine.api import cached_turn, overhead
 
-    found = measure(model_path(args, console), on_round=lambda n: console.progress(f"request {n}"))
+    new, context = max(1, *_numbers("-p", args.p, 1)), max(_numbers("-d", args.d, 0))
+    context, rounds = context or cached_turn.CONTEXT, _at_least("-r", args.r, 1)
+    path = model_path(args, console)
+    added = overhead.measure(path, on_round=lambda n: console.progress(f"request {n}"))
+    config = {"max_concurrency": 1, "max_ctx": _whole_pages(context + new + cached_turn.ROOM)}
+    with serving(args, console, config) as (engine, _):
+        turn = cached_turn.measure(
+            engine, context, new, rounds, lambda n: console.progress(f"turn {n}")
+        )
     if args.json:
-        facts = {"prompt_tokens": PROMPT_TOKENS, "request_ms": found.request_ms.facts()}
-        _write_json({**facts, "token_ms": found.token_ms.facts()}, console)
-        return
-    console.data(f"a request of {PROMPT_TOKENS:,} tokens{found.request_ms.median:>10.2f} ms")
-    console.data(f"a streamed token{found.token_ms.median:>22.3f} ms")
+        facts = {"prompt_tokens": overhead.PROMPT_TOKENS, "request_ms": added.request_ms.facts()}
+        facts |= {"token_ms": added.token_ms.facts(), "cached_turn": turn.facts()}
+        return _write_json(facts, console)
+    console.data(
+        f"a request of {overhead.PROMPT_TOKENS:,} tokens{added.request_ms.median:>10.2f} ms"
+    )
+    console.data(f"a streamed token{added.token_ms.median:>22.3f} ms")
+    console.data(
+        f"a turn of {turn.prompt_tokens:,} tokens{turn.turn_ms.median:>13.2f} ms, {turn.new_tokens:,} of them"
+        f" new: {turn.ratio:.2f} times a chat of {turn.alone_tokens:,} ({turn.alone_ms.median:.2f} ms)"
+    )
 
 
 def devices(args: argparse.Namespace, console: Console) -> None:

@@ -163,6 +163,7 @@ class Engine:
         def clear() -> None:
             if self._model is not None:
                 self._model.scheduler.cache.clear()
+                self._model.tokenizer.forget()
                 self._count(self._model.scheduler)
 
         self._call(clear)

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any
 
 import tokenizers
 from tokenizers import models, pre_tokenizers
@@ -19,6 +19,7 @@ from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import meta_array, meta_bool, meta_int, meta_str
 from engine.markers import Markers
 from engine.pretokenizers import DEFAULT, RULES, Rule
+from engine.remembered import Encode, Remembered
 from engine.sentencepiece import SPACE, GreedyMerges
 
 _KEY = "tokenizer.ggml."
@@ -62,12 +63,6 @@ class TokenType(IntEnum):
     BYTE = 6
 
 
-class _Encoder(Protocol):
-    """Encodes text between control tokens; `first` says that it is at the start or behind one of them."""
-
-    def __call__(self, text: str, first: bool) -> list[int]: ...
-
-
 class Tokenizer:
     """One model's vocabulary; may be shared by threads."""
 
@@ -75,7 +70,7 @@ class Tokenizer:
         self,
         tokens: list[str],
         types: list[int],
-        encoder: _Encoder,
+        encoder: Encode,
         byte_of: Mapping[str, int] | None,
         *,
         bos_id: int | None,
@@ -84,10 +79,11 @@ class Tokenizer:
         strip_first_space: bool,
         warnings: tuple[str, ...] = (),
     ) -> None:
-        """Use `from_gguf`. `byte_of` maps the characters of byte-level tokens to bytes."""
+        """Use `from_gguf`. `encoder` takes a text between control tokens, and whether it is at the start or
+        behind one; `byte_of` maps the characters of byte-level tokens to bytes."""
         self._tokens = tokens
         self._types = types
-        self._encode_text = encoder
+        self._encode_text = Remembered(encoder)
         self._byte_of = byte_of
         # Characters that stand for no byte become one that Latin-1 has not.
         known = {ord(c): chr(b) for c, b in (byte_of or {}).items()}
@@ -176,6 +172,10 @@ class Tokenizer:
             if ids[:1] != [self.bos_id]:
                 ids.insert(0, self.bos_id)
         return ids
+
+    def forget(self) -> None:
+        """Hold nothing of what was encoded any more."""
+        self._encode_text.forget()
 
     def decode(self, ids: Iterable[int], special: bool = False, at_start: bool = True) -> str:
         """The text of `ids`; control tokens appear only if `special`. See `detokenizer`."""
@@ -282,7 +282,7 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
     add_bos = True
     byte_of: Mapping[str, int] | None = None
     if model == "llama":
-        encoder: _Encoder = _sentencepiece(meta, tokens, types)
+        encoder: Encode = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
         encoder = _spaced_merges(meta, tokens, types, warnings)
     else:
@@ -407,7 +407,7 @@ def _visible(tokens: list[str], types: list[int]) -> dict[str, int]:
 
 def _byte_level(
     meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule, warnings: list[str]
-) -> _Encoder:
+) -> Encode:
     engine = _byte_pairs(meta, tokens, warnings, ignore_merges=rule.whole_words)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
@@ -424,7 +424,7 @@ def _byte_level(
 
 def _spaced_merges(
     meta: Mapping[str, Any], tokens: list[str], types: list[int], warnings: list[str]
-) -> _Encoder:
+) -> Encode:
     """Merges on plain text whose spaces are written as `SPACE`, line by line, with byte fallback."""
     unknown = _special_id(meta, "unknown_token_id", len(tokens))
     engine = _byte_pairs(
@@ -451,7 +451,7 @@ def _encoded(engine: tokenizers.Tokenizer, texts: list[str]) -> list[list[int]]:
     return [found.ids for found in engine.encode_batch_fast(texts, add_special_tokens=False)]
 
 
-def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> _Encoder:
+def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> Encode:
     scores = meta_array(meta, _KEY + "scores", float, length=len(tokens))
     if not all(map(math.isfinite, scores)):
         raise _faulty(f"{_KEY}scores holds a number that is not finite")
