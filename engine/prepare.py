@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import BadRequest, EngineError, as_engine_error
+from engine.errors import BadRequest, ContextOverflow, EngineError, as_engine_error
 from engine.grammar import (
     LEAD,
     FromOpener,
@@ -55,6 +55,7 @@ def prepare(model: LoadedModel, request: Request) -> Prepared:
     """Render, encode and check a request; raises `BadRequest` or `TemplateError`."""
     _check(request)
     tokenizer = model.tokenizer
+    _check_size(request, tokenizer, model.plan.max_ctx)
     if request.messages is None:
         ids = list(request.ids or ())
         if request.text is not None:
@@ -127,6 +128,23 @@ def _check(request: Request) -> None:
     forced = request.format is not None or choice.mode == "required"
     if forced and request.sampling.ignore_eos:
         raise BadRequest("An answer in a given form has an end; leave ignore_eos out.")
+
+
+def _check_size(request: Request, tokenizer: Tokenizer, max_ctx: int) -> None:
+    """Refuse what cannot fit before it is encoded: that takes minutes and gigabytes of a giant."""
+    texts: list[Any] = [request.text or ""]
+    for message in request.messages or ():
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        texts += (part.get("text") for part in parts if isinstance(part, Mapping))
+    size = sum(len(text) for text in texts if isinstance(text, str))
+    if (least := -(-size // tokenizer.longest)) >= max_ctx:
+        raise ContextOverflow(
+            f"The prompt has at least {least:,} tokens and the context holds {max_ctx:,}, answer included."
+            " Shorten the conversation or load the model with a larger context.",
+            least,
+            max_ctx,
+        )
 
 
 def _callable(request: Request) -> list[Mapping[str, Any]]:

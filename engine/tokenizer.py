@@ -90,6 +90,7 @@ class Tokenizer:
         self._latin = dict.fromkeys(range(0x80, 0x100), "\uffff") | known
         self.bos_id = bos_id
         self.eos_ids = frozenset(end_ids)
+        self.longest = max(map(len, tokens))  # characters that one token stands for, at most
         self.add_bos = add_bos and bos_id is not None
         self._strip_first_space = strip_first_space
         self.warnings = warnings

@@ -59,7 +59,8 @@ async def _http(request: Request, error: Exception) -> Response:
         404: f"There is nothing at {request.method} {request.url.path[:200]}.",
         405: f"{request.method} is not possible at {request.url.path[:200]}.",
     }.get(error.status_code, str(error.detail))
-    response = error_response(request, ApiError(error.status_code, message, "unknown_endpoint"))
+    code = "unknown_endpoint" if error.status_code in (404, 405) else None
+    response = error_response(request, ApiError(error.status_code, message, code))
     response.headers.update(error.headers or {})
     return response
 

@@ -85,7 +85,9 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def _responses(model: type[BaseModel]) -> Responses:
-    return {status: {"model": model} for status in (400, 401, 403, 404, 405, 408, 413, 500, 503)}
+    return {
+        status: {"model": model} for status in (400, 401, 403, 404, 405, 408, 413, 431, 500, 503)
+    }
 
 
 RESPONSES = _responses(ErrorBody)

@@ -16,6 +16,9 @@ from engine.api.auth import same_key
 from engine.api.errors import ApiError, error_body, error_headers
 from engine.config import ServerConfig
 
+HEADER_LIMIT = 64 << 10
+"""Bytes of a request's path and headers, at most."""
+
 OPEN_PATHS = frozenset({"/", "/health"})
 """Paths that need no key."""
 
@@ -53,6 +56,7 @@ class Guard:
         allowed = self._allowed_origin(headers)
         outbound = _with_origin(send, allowed) if allowed else send
         try:
+            _check_head(scope, headers)
             self._check_host(headers)
             self._check_origin(headers, allowed)
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
@@ -160,6 +164,16 @@ class _Body:
             self.error = _too_large(self._limit)
             raise self.error
         return message
+
+
+def _check_head(scope: Scope, headers: Headers) -> None:
+    size = len(scope["path"]) + len(scope.get("query_string", b""))
+    if size + sum(len(name) + len(value) for name, value in headers.raw) > HEADER_LIMIT:
+        raise ApiError(
+            431, f"The headers are larger than {HEADER_LIMIT >> 10} KiB.", "headers_too_large"
+        )
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise ApiError(400, "A body has either a length or chunks; the headers tell of both.")
 
 
 def _too_large(limit: int) -> ApiError:

@@ -14,6 +14,7 @@ import uvicorn
 
 from engine.api.app import make_app
 from engine.api.auth import api_key
+from engine.api.guard import HEADER_LIMIT
 from engine.api.journal import Live
 from engine.api.served import Models, Served
 from engine.config import ServerConfig
@@ -22,7 +23,6 @@ from engine.errors import BadRequest, EngineError
 
 log = logging.getLogger(__name__)
 
-HEADER_LIMIT = 64 << 10
 _GRACE_S = 3
 _START_S = 30.0
 _BACKLOG = 1024

@@ -13,7 +13,7 @@ import pytest
 
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.engine import Engine
-from engine.errors import BadRequest
+from engine.errors import BadRequest, ContextOverflow
 from engine.output import Content, Reasoning
 from engine.pieces import Piece, merged
 from engine.reasoning import Thinking
@@ -247,3 +247,29 @@ def test_guessed_tokens_keep_to_the_form_and_their_log_probabilities(temperature
     if temperature == 0:
         assert found[Spec.OFF][0] == found[Spec.CHAIN][0]
     assert found[Spec.CHAIN][1] > 0
+
+
+def test_a_giant_is_refused_before_it_is_encoded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = engine.tokenizer
+    assert tokenizer is not None
+    n = 1024 * tokenizer.longest
+
+    def failure(**given: Any) -> Exception:
+        listener = Listener()
+        engine.submit(Request(**given), listener)
+        end = listener.end()
+        assert isinstance(end, Failed)
+        return end.error
+
+    with monkeypatch.context() as patched:
+        patched.delattr(type(tokenizer), "encode")
+        for content in ("a" * n, [{"type": "text", "text": "a" * (n // 2)}] * 2):
+            error = failure(messages=[{"role": "user", "content": content}])
+            assert isinstance(error, ContextOverflow)
+            assert (error.prompt_tokens, error.max_ctx) == (1024, 1024)
+        assert isinstance(failure(text="a" * n), ContextOverflow)
+    # One that may fit is encoded and counted.
+    error = failure(text="a" * (n - 1024))
+    assert isinstance(error, ContextOverflow) and error.prompt_tokens > 1024

@@ -148,6 +148,22 @@ def test_a_large_body_is_refused_in_json_whether_or_not_it_says_its_length() -> 
     assert call(config, body=b"x" * (1 << 20)).json() == {"length": 1 << 20}
 
 
+def test_large_headers_are_refused_also_when_they_come_at_once() -> None:
+    assert call(x_one="a" * 30_000, x_two="b" * 30_000).is_success
+    for answer in (
+        call(x_one="a" * 70_000),
+        call(x_one="a" * 30_000, path=f"/v1/models/{'a' * 40_000}"),
+    ):
+        assert answer.status_code == 431
+        assert answer.json()["error"]["code"] == "headers_too_large"
+
+
+def test_a_body_of_two_lengths_is_refused() -> None:
+    answer = call(content_length="2", transfer_encoding="chunked")
+    assert answer.status_code == 400
+    assert "length" in answer.json()["error"]["message"]
+
+
 def test_a_body_that_does_not_go_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_S", 0.05)
     sent: list[Message] = []
