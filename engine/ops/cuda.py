@@ -239,12 +239,27 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
     def add_norm(self, x: Buffer, y: Buffer, weight: Weight, eps: float) -> Buffer:
         return self._norm(x, y, weight, eps)
 
+    def _residual(self, x: Buffer) -> Buffer:
+        """Rows that can be added to and normed: a product becomes such rows where it is first used so."""
+        if not x.launches:
+            return x
+        residuals = self._tape.residuals
+        if x not in residuals:
+            residuals[x] = self.concat(x)
+        return residuals[x]
+
     def _norm(self, x: Buffer, y: Buffer | None, weight: Weight, eps: float) -> Buffer:
+        x = self._residual(x)
         h = Buffer(x.width, eps=eps)
+        if y and not y.launches:
+            y.forms.add(32)
         kernel = self.card.kernel(Variant("norm.cu"), "add_norm")
 
         def launch(p: Pass) -> None:
-            added = self._product(y, p) if y else Product(x.at("32"), x.width)
+            added = Product(x.at("32"), x.width)
+            if y:
+                added = self._read(y, p)
+                added.count = max(1, added.count)  # 0 says that nothing is added
             args = (
                 Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
                 Pointer(h.at("squares")), activation_of(h, p),
@@ -267,6 +282,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         return h
 
     def end_layer(self, layer: int, x: Buffer) -> None:
+        x = self._residual(x)
         self._add(lambda p: None, x, layer=layer)
         self._capture(layer, x)
 

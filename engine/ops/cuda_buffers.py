@@ -152,7 +152,8 @@ class Node:
 class Tape:
     """A recording: its nodes and buffers, graphs by their rows, what a step brings and what is kept of it.
 
-    `kept` are rows (M, len(capture) * n_embd) after the layers `capture`.
+    `kept` are rows (M, len(capture) * n_embd) after the layers `capture`, `residuals` the float32 rows that
+    products became which are added to.
     """
 
     capture: tuple[int, ...] = ()
@@ -160,6 +161,7 @@ class Tape:
     buffers: list[Buffer] = field(default_factory=list)
     graphs: dict[int, Any] = field(default_factory=dict)
     given: list[Buffer] = field(default_factory=list)
+    residuals: dict[Buffer, Buffer] = field(default_factory=dict)
     head: Node | None = None
     kept: int = 0
 
