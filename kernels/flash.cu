@@ -11,16 +11,6 @@ constexpr int STEP = HEAD_DIM <= 128 ? 32 : 16, STAGES = 3;
 constexpr int SLABS = HEAD_DIM / 32, GROUPS = HEAD_DIM / 16, HALF = STEP * HEAD_DIM * 2, STAGE = 2 * HALF;
 constexpr float NEVER = -1e30f;
 
-DEVICE float quad_max(float v) {
-  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
-  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
-}
-
-DEVICE float quad_sum(float v) {
-  v += __shfl_xor_sync(~0u, v, 1);
-  return v + __shfl_xor_sync(~0u, v, 2);
-}
-
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
       const int4* __restrict__ tiles, Rows rows, View view, int n_heads, int n_kv_heads, int tile_heads,

@@ -1,7 +1,7 @@
 """The operations on an NVIDIA card.
 
 A recording is a list of nodes; each is one or a few kernel launches. Steps of up to 32 rows run as CUDA
-graphs, one for each size in `BUCKETS`; longer ones launch the same nodes one by one, with activations in f16
+graphs, for each size in `BUCKETS`; longer ones launch the same nodes one by one, with activations in f16
 instead of int8. Kernels write the activations in the forms that their readers want, so the readers of a
 buffer are known before anything is launched.
 """
@@ -124,7 +124,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         self._rows = -(-limits.rows // 64) * 64
         self._allocate_attention()
         at = self._allocate("work", StepVariables.size(self._rows, limits))
-        self._step = StepVariables(self.card, at, self._rows, limits, self._tile_rows)
+        self._step = StepVariables(self.card, at, self._rows, limits, lambda n: self._tile(n)[0])
         if shape.delta is not None:
             self._allocate_states()
         if limits.rows > 2 * MOST_ROWS and not self._library:
@@ -361,15 +361,16 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
 
     def _launch_graph(self, step: StepInput, tape: Tape) -> None:
         bucket = next(b for b in BUCKETS if b >= len(step.tokens))
-        self._step.send(step, bucket)
-        graph = tape.graphs.get(bucket)
+        found = self._step.send(step, bucket)
+        tiles = next(b for b in BUCKETS if b >= found)
+        graph = tape.graphs.get((bucket, tiles))
         if graph is None:
             sequences = min(bucket, self._limits.sequences)
-            p = Pass(bucket, self._short_form, bucket, bucket, 0, sequences)
+            p = Pass(bucket, self._short_form, tiles, bucket, 0, sequences)
             with self.card.capture() as captured:
                 for node in tape.nodes:
                     node.launch(p)
-            graph = tape.graphs[bucket] = captured.graph
+            graph = tape.graphs[bucket, tiles] = captured.graph
         graph.launch(stream=self.card.stream)
 
     def _launch_body(

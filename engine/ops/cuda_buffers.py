@@ -63,6 +63,8 @@ class Product(ctypes.Structure):
 class Pass:
     """One run of the recording: `rows` batch rows of up to `sequences`, `wanted` rows of logits.
 
+    `tiles` are those of attention, at most.
+
     Activations of quantised weights are in `form`, those of F16 ones in f16.
     """
 
@@ -150,7 +152,7 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Tape:
-    """A recording: its nodes and buffers, graphs by their rows, what a step brings and what is kept of it.
+    """A recording: nodes and buffers, graphs by rows and tiles, what a step brings and what is kept of it.
 
     `kept` are rows (M, len(capture) * n_embd) after the layers `capture`, `residuals` the float32 rows that
     products became which are added to.
@@ -159,7 +161,7 @@ class Tape:
     capture: tuple[int, ...] = ()
     nodes: list[Node] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
-    graphs: dict[int, Any] = field(default_factory=dict)
+    graphs: dict[tuple[int, int], Any] = field(default_factory=dict)
     given: list[Buffer] = field(default_factory=list)
     residuals: dict[Buffer, Buffer] = field(default_factory=dict)
     head: Node | None = None

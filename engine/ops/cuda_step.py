@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -45,11 +46,16 @@ class StepVariables:
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
     host has two places in turn: one is filled while the card may still read the other.
-    `tile_rows` is how many batch rows a tile of attention takes in short and in long steps.
+    `tile_rows` says how many batch rows a tile of attention takes in a step of so many.
     """
 
     def __init__(
-        self, card: Card, address: int, rows: int, limits: Limits, tile_rows: tuple[int, int]
+        self,
+        card: Card,
+        address: int,
+        rows: int,
+        limits: Limits,
+        tile_rows: Callable[[int], int],
     ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
         self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
@@ -122,7 +128,7 @@ class StepVariables:
             choices[i] = choice.n_vocab, 0, 0.0
         spans = numbers[self._spans : self._table].reshape(-1, 4)
         spans[:] = 0
-        tiles = self._place(step, arrays, spans, self._tile_rows[not small])
+        tiles = self._place(step, arrays, spans, self._tile_rows(rows))
         flat = arrays[TILES:].reshape(-1)
         flat[: 4 * len(tiles)] = [n for tile in tiles for n in tile]
         flat[4 * len(tiles) : 4 * rows] = 0

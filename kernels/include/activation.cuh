@@ -28,17 +28,12 @@ DEVICE void wait_for_previous(const Activation& out) {
   if (!out.early) let_next_start();
 }
 
-DEVICE float slab_max(float v) {  // over the 4 lanes that share a slab
-  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
-  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
-}
-
 DEVICE void write_int8(u8* block, int g, const float (&v)[8]) {
   const int lane = threadIdx.x & 31, slab = lane >> 2;
   float high = 0;
 #pragma unroll
   for (int i = 0; i < 8; i++) high = fmaxf(high, fabsf(v[i]));
-  high = slab_max(high);
+  high = quad_max(high);  // of a slab
   float highest = high;
 #pragma unroll
   for (int o = 4; o < 32; o <<= 1) highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, o));

@@ -113,6 +113,16 @@ DEVICE void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #endif
 }
 
+DEVICE float quad_max(float v) {  // over the 4 lanes that share a row of a product
+  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+
+DEVICE float quad_sum(float v) {
+  v += __shfl_xor_sync(~0u, v, 1);
+  return v + __shfl_xor_sync(~0u, v, 2);
+}
+
 // 16 bytes from global to shared memory, behind the back of the registers where the card can do that.
 DEVICE void copy16(void* shared, const void* global) {
 #if __CUDA_ARCH__ >= 800

@@ -39,6 +39,7 @@ def make_ops(kernel_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     def poisoned(card: Any, size: int, addends: dict[str, int]) -> int:
         address = allocate(card, size, addends)
         card.runtime.memset(address, 0xFF, max(size, 256))
+        card.runtime.deviceSynchronize()  # its stream does not wait for the one of this
         return address
 
     monkeypatch.setattr(Card, "allocate", poisoned)

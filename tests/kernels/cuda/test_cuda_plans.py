@@ -238,7 +238,7 @@ class FakeCard:
 def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
     limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5)
     card = FakeCard()
-    variables = StepVariables(card, 256, 128, limits, (4, 16))
+    variables = StepVariables(card, 256, 128, limits, lambda n: 4 if n <= 32 else 16)
     rng = np.random.default_rng()
     sequence = np.sort(rng.integers(0, 2, m)).astype(np.int32)
     positions = np.arange(10, 10 + m, dtype=np.int32)
@@ -274,7 +274,7 @@ def test_a_step_arrives_where_its_pass_looks(m: int) -> None:
 def test_a_tree_sees_its_ancestors_and_a_sequence_has_its_slot() -> None:
     limits = Limits(rows=80, sequences=3, pages=20, page_tokens=64, pages_per_sequence=5, slots=4)
     card = FakeCard()
-    variables = StepVariables(card, 256, 128, limits, (4, 16))
+    variables = StepVariables(card, 256, 128, limits, lambda n: 4 if n <= 32 else 16)
     sequence = np.array([0, 0, 2, 2, 2, 2], np.int32)
     positions = np.array([5, 6, 70, 71, 71, 72], np.int32)
     parents = np.array([-1, 0, -1, 2, 2, 4], np.int32)

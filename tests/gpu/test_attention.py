@@ -1,0 +1,116 @@
+"""Attention of the shapes that models have against NumPy, and rows' bits in any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.config import Precision
+from engine.gguf import Tensor
+from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.numpy_ops import NumpyOps
+from engine.quants import TYPES
+from tests.reference.blocks import random_tensor
+
+SHAPES = (
+    (32, 8, 128, False),
+    (16, 8, 128, False),
+    (24, 4, 256, True),
+    (16, 2, 256, True),
+    (9, 3, 64, False),
+    (40, 1, 64, False),
+)
+"""Heads, key/value heads, dims, whether there are gates."""
+
+SPLITS = 3
+"""So that a split has several pages of a short text."""
+
+N_TOKENS, WIDTH, N_OUT, PAGES = 90, 512, 80, 6
+LIMITS = Limits(rows=256, sequences=3, pages=3 * PAGES, page_tokens=64, pages_per_sequence=PAGES)
+PROMPT, SIZES = 200, (1, 2, 3, 4, 7, 16, 32, 1, 5)
+
+
+def attention(ops: Any, shape: tuple[int, int, int, bool], seed: int) -> Callable[..., np.ndarray]:
+    """A function: (tokens, start, sequence), .. -> products with rows of attention's result."""
+    heads, kv_heads, dim, gated = shape
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((N_TOKENS, WIDTH)).astype(np.float32)
+    norms = rng.uniform(0.5, 1.5, (2, dim)).astype(np.float32)
+    rows = (heads * (1 + gated) + 2 * kv_heads) * dim
+    w = random_tensor(rng, "Q8_0", rows, WIDTH)
+    width = heads * dim
+    out = rng.standard_normal((N_OUT, width)).astype(np.float32)
+    ops.allocate(Shape(1, WIDTH, N_OUT, heads, kv_heads, dim), LIMITS)
+    if hasattr(ops, "_splits"):
+        ops._splits = SPLITS
+
+    def numbers(values: np.ndarray) -> Any:
+        return ops.upload(Tensor("x", values.shape, TYPES[0], values.view(np.uint8)))
+
+    with ops.recording():
+        ones = numbers(np.ones(WIDTH, np.float32))
+        qkv = ops.linear(ops.norm(ops.embed(numbers(table)), ones, 1e-5), ops.upload(w))
+        rope = Rope(dim // 2, 1e4, interleaved=False)
+        a = ops.attend(qkv, 0, rope, numbers(norms[0]), numbers(norms[1]), 1e-5, gated=gated)
+        ops.head(a, numbers(out))
+
+    def run(*spans: tuple[np.ndarray, int, int]) -> np.ndarray:
+        tokens = np.concatenate([t for t, _, _ in spans]).astype(np.int32)
+        positions = np.concatenate([start + np.arange(len(t)) for t, start, _ in spans])
+        sequence = np.repeat(
+            np.array([s for *_, s in spans], np.int32), [len(t) for t, *_ in spans]
+        )
+        pages = np.arange(3 * PAGES, dtype=np.int32).reshape(3, PAGES)[::-1]
+        every = np.arange(len(tokens), dtype=np.int32)
+        return ops.run(StepInput(tokens, positions.astype(np.int32), sequence, pages, every)).copy()
+
+    return run
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_short_steps_equal_numpy_and_single_rows(
+    make_ops: Any, shape: tuple[int, int, int, bool]
+) -> None:
+    seed = int(np.random.default_rng().integers(1 << 30))
+    run, reference = (
+        attention(ops, shape, seed) for ops in (make_ops(Precision.EXACT), NumpyOps())
+    )
+    rng = np.random.default_rng(seed)
+    text = rng.integers(0, N_TOKENS, PROMPT + sum(SIZES))
+    prompt, rest = text[:PROMPT], text[PROMPT:]
+    for sequence in range(2):
+        run((prompt, 0, sequence))
+    reference((prompt, 0, 0))
+    done = 0
+    for size in SIZES:
+        tokens, start = rest[done : done + size], PROMPT + done
+        got = run((tokens, start, 0))
+        want = reference((tokens, start, 0))
+        assert ((got - want) ** 2).mean() < 1e-5 * (want**2).mean(), (seed, size)
+        for i in range(size):
+            one = run((tokens[i : i + 1], start + i, 1))
+            np.testing.assert_array_equal(one[0], got[i], f"{seed}, row {i} of {size}")
+        done += size
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sizes", ((1, 1, 1), (1, 2, 1), (4, 9, 1), (17, 1, 14)), ids=str)
+def test_sequences_together_equal_each_alone(
+    make_ops: Any, shape: tuple[int, int, int, bool], sizes: tuple[int, int, int]
+) -> None:
+    run = attention(make_ops(), shape, 1)
+    rng = np.random.default_rng(2)
+    lengths = (130, 3, 250)
+    for sequence, length in enumerate(lengths):
+        run((rng.integers(0, N_TOKENS, length), 0, sequence))
+    spans = [
+        (rng.integers(0, N_TOKENS, size), length, sequence)
+        for sequence, (size, length) in enumerate(zip(sizes, lengths, strict=True))
+    ]
+    together = run(*spans)
+    alone = np.concatenate([run(span) for span in spans])
+    assert np.isfinite(together).all()
+    np.testing.assert_array_equal(together, alone)

@@ -1,0 +1,166 @@
+// Stands in for ptx.cuh, so that kernels whose threads meet run on the processor: a thread is a coroutine that goes on until it
+// waits for others, blocks run one after the other in any order, and copies to shared memory land only when they are waited for.
+#include <ucontext.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+#define DEVICE static inline
+#define DEVICE_METHOD inline
+#define __global__
+#define __restrict__
+#define __launch_bounds__(...)
+#define __align__(n)
+#define __shared__ static
+using std::max;
+using std::min;
+struct uint4 { u32 x, y, z, w; };
+struct uint2 { u32 x, y; };
+struct int4 { int x, y, z, w; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct float2 { float x, y; };
+struct Index { int x, y, z; };
+static uint4 make_uint4(u32 a, u32 b, u32 c, u32 d) { return {a, b, c, d}; }
+static float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
+static float2 make_float2(float a, float b) { return {a, b}; }
+static Index blockIdx, threadIdx, blockDim, gridDim;
+alignas(128) u8 ring[256 << 10];  // dynamic shared memory
+
+struct Thread {
+  ucontext_t context;
+  std::vector<char> stack = std::vector<char>(64 << 10);
+  std::vector<std::vector<std::pair<void*, const void*>>> copies;
+  bool ended;
+};
+struct Meeting { int arrived = 0, number = 0; };
+constexpr int MOST = 256;
+static Thread threads[MOST];
+static Meeting of_block, of_warp[MOST / 32];
+static ucontext_t scheduler;
+static int current, alive, alive_in[MOST / 32];
+
+static void pause() { swapcontext(&threads[current].context, &scheduler); }
+template <typename F>
+static void meet(Meeting& m, int all, const F& last) {
+  const int number = m.number;
+  if (++m.arrived < all) {
+    while (m.number == number) pause();
+    return;
+  }
+  last();
+  m.arrived = 0, m.number++;
+}
+static void __syncthreads() { meet(of_block, alive, [] {}); }
+template <typename F>
+static void meet_warp(const F& last) { meet(of_warp[current / 32], alive_in[current / 32], last); }
+static void __syncwarp() { meet_warp([] {}); }
+template <typename T>
+static T __shfl_xor_sync(u32, T v, int with) {
+  static T all[MOST];
+  all[current] = v;
+  __syncwarp();
+  const T other = all[current ^ with];
+  __syncwarp();
+  return other;
+}
+static bool __any_sync(u32, bool v) {
+  u32 found = v;
+  for (int o = 1; o < 32; o <<= 1) found |= __shfl_xor_sync(~0u, found, o);
+  return found;
+}
+
+static float f16_to_f32(u16 h) { _Float16 f; memcpy(&f, &h, 2); return (float)f; }
+static u16 f32_to_f16(float f) { const _Float16 h = (_Float16)f; u16 bits; memcpy(&bits, &h, 2); return bits; }
+static u32 half2_of(float low, float high) { return f32_to_f16(low) | (u32)f32_to_f16(high) << 16; }
+static float quad_max(float v) { v = fmaxf(v, __shfl_xor_sync(~0u, v, 1)); return fmaxf(v, __shfl_xor_sync(~0u, v, 2)); }
+static float quad_sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v + __shfl_xor_sync(~0u, v, 2); }
+template <typename T> static T __ldg(const T* p) { return *p; }
+template <typename T> static T __ldcg(const T* p) { return *p; }
+static float exp_of(float x) { return expf(x); }
+#define __expf exp_of
+static float rsqrtf(float x) { return 1 / sqrtf(x); }
+static void sine_of(float x, float* s, float* c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }
+#define sincospif sine_of
+static u32 __float_as_uint(float f) { u32 u; memcpy(&u, &f, 4); return u; }
+static float __uint_as_float(u32 u) { float f; memcpy(&f, &u, 4); return f; }
+static int __float2int_rn(float f) { return (int)nearbyintf(f); }
+static u32 atomicInc(u32* p, u32 last) { const u32 old = *p; *p = old >= last ? 0 : old + 1; return old; }
+static void __threadfence() {}
+static void let_next_start() {}
+static void wait_for_previous() {}
+
+static void copy16(void* to, const void* from) { threads[current].copies.back().push_back({to, from}); }
+static void copies_commit() { threads[current].copies.emplace_back(); }
+template <int PENDING>
+static void copies_wait() {
+  auto& groups = threads[current].copies;
+  for (; (int)groups.size() - 1 > PENDING; groups.erase(groups.begin()))
+    for (auto& copy : groups.front()) memcpy(copy.first, copy.second, 16);
+}
+
+static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  static struct { float c[4]; u32 a[4], b[2]; } all[MOST];
+  auto& mine = all[current];
+  memcpy(mine.c, c, 16), memcpy(mine.a, a, 16), mine.b[0] = b0, mine.b[1] = b1;
+  auto* warp = all + current / 32 * 32;
+  meet_warp([&] {
+    float A[16][16], B[16][8];
+    for (int lane = 0; lane < 32; lane++)
+      for (int e = 0, g = lane >> 2, t = lane & 3; e < 2; e++) {
+        for (int i = 0; i < 4; i++) A[g + 8 * (i & 1)][2 * t + e + 8 * (i >> 1)] = f16_to_f32(warp[lane].a[i] >> 16 * e);
+        for (int i = 0; i < 2; i++) B[2 * t + e + 8 * i][g] = f16_to_f32(warp[lane].b[i] >> 16 * e);
+      }
+    for (int lane = 0; lane < 32; lane++)
+      for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 16; k++) warp[lane].c[i] += A[(lane >> 2) + 8 * (i >> 1)][k] * B[k][2 * (lane & 3) + (i & 1)];
+  });
+  memcpy(c, mine.c, 16);
+}
+
+static void (*body)();
+static void run_thread() {
+  body();
+  threads[current].ended = true, alive--, alive_in[current / 32]--;
+  if (alive && of_block.arrived == alive) of_block.arrived = 0, of_block.number++;
+  pause();
+}
+
+template <typename F>
+static void launch(Index grid, int n, const F& kernel) {
+  static const F* running;
+  static std::mt19937 random(1);
+  running = &kernel, body = [] { (*running)(); };
+  gridDim = grid, blockDim = {n, 1, 1};
+  std::vector<Index> blocks;
+  for (int z = 0; z < grid.z; z++)
+    for (int y = 0; y < grid.y; y++)
+      for (int x = 0; x < grid.x; x++) blocks.push_back({x, y, z});
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  std::vector<int> order;
+  for (int i = 0; i < n; i++) order.push_back(i);
+  for (auto& block : blocks) {
+    blockIdx = block, alive = n, of_block = {};
+    memset(ring, 0xff, sizeof ring);
+    for (int i = 0; i < n; i++) {
+      Thread& thread = threads[i];
+      of_warp[i / 32] = {}, alive_in[i / 32] = 32;
+      thread.ended = false, thread.copies.assign(1, {});
+      getcontext(&thread.context);
+      thread.context.uc_stack.ss_sp = thread.stack.data(), thread.context.uc_stack.ss_size = thread.stack.size();
+      thread.context.uc_link = nullptr;
+      makecontext(&thread.context, run_thread, 0);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    while (alive)
+      for (int i : order)
+        if (!threads[i].ended) {
+          current = i, threadIdx = {i, 0, 0};
+          swapcontext(&scheduler, &threads[i].context);
+        }
+  }
+}

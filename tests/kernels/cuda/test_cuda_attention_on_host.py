@@ -1,0 +1,236 @@
+"""rope.cu and attention.cu, launched as `attend` does, on the processor thread by thread, against NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.gguf import Tensor
+from engine.ops import cuda_device
+from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.cuda import BUCKETS, CudaOps
+from engine.ops.cuda_buffers import Pass
+from engine.ops.numpy_ops import NumpyOps
+from engine.quants import TYPES
+from kernels.loader import SOURCES
+from kernels.variants import F16, Variant
+from tests.kernels.cuda.test_cuda_ops_without_card import Notes, notes  # noqa: F401
+
+HERE = Path(__file__).parent
+LIMITS = Limits(rows=64, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5)
+TEXT = 300
+KERNELS = {"rope.cu": ("rope_store",), "attention.cu": ("attention", "combine")}
+DRIVER = """
+#include <utility>
+template <typename... A, size_t... I>
+static void call(void (*f)(A...), void** p, std::index_sequence<I...>) {
+  f(*(std::remove_cv_t<std::remove_reference_t<A>>*)p[I]...);
+}
+template <typename... A>
+static void call(void (*f)(A...), void** p) { call(f, p, std::index_sequence_for<A...>()); }
+"""
+ENTRY = """
+extern "C" void run_{0}(void** p, const int* grid, int n) {{
+  launch({{grid[0], grid[1], grid[2]}}, n, [&] {{ call({0}, p); }});
+}}
+"""
+
+
+def _text(file: str, seen: set[str]) -> str:
+    """A source with its headers, but for ptx.cuh."""
+    lines = []
+    for line in (SOURCES / file).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#include"):
+            name = line.split('"')[1]
+            if name != "ptx.cuh" and name not in seen:
+                seen.add(name)
+                lines.append(_text(f"include/{name}", seen))
+        elif not line.startswith("#pragma once"):
+            lines.append(line.replace("extern __shared__", "extern"))
+    return "\n".join(lines)
+
+
+def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
+    name = "-".join([variant.file, *(str(n) for _, n in variant.defines)])
+    library = folder / f"{name}.so"
+    if not library.exists():
+        compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+        assert compiler, "A C++ compiler is needed to run kernels on the processor."
+        entries = "".join(ENTRY.format(k) for k in KERNELS[variant.file])
+        source = folder / f"{name}.cpp"
+        text = f'#include "{HERE / "lockstep.h"}"\n' + _text(variant.file, set())
+        source.write_text(text + DRIVER + entries, encoding="utf-8")
+        defines = [f"-D{key}={value}" for key, value in variant.defines]
+        flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w", *defines]
+        command = [compiler, *flags, "-o", str(library), str(source)]
+        subprocess.run(command, check=True, timeout=120)
+    return ctypes.CDLL(str(library))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def card(notes: Notes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Notes:  # noqa: F811
+    """The card that takes notes, which now also computes attention."""
+
+    class Kernel:
+        def __init__(self, variant: Variant, name: str) -> None:
+            self.variant, self.name = variant, name
+
+        def launch(
+            self, stream: int, grid: Any, threads: int, args: Any, dependent: bool = False
+        ) -> None:
+            pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(a) for a in args))
+            library = compiled(self.variant, folder)
+            getattr(library, f"run_{self.name}")(pointers, (ctypes.c_int * 3)(*grid), threads)
+            notes.launches.append((self.name, grid, threads, len(args)))
+
+    def load(variant: Variant) -> Any:
+        return SimpleNamespace(kernel=lambda name, shared=0: Kernel(variant, name))
+
+    monkeypatch.setattr(cuda_device, "Driver", lambda: SimpleNamespace(load=load))
+    monkeypatch.setattr(
+        cuda_device.Loader, "load", lambda self, wanted, progress: {v: v for v in wanted}
+    )
+    return notes
+
+
+class Both:
+    """One layer of attention here and in NumPy, on the same rows."""
+
+    def __init__(
+        self, shape: tuple[int, int, int], splits: int, gated: bool = False, **options: Any
+    ) -> None:
+        heads, kv_heads, dim = shape
+        rng = np.random.default_rng()
+        self.rng = rng
+        columns, width = (heads * (1 + gated) + 2 * kv_heads) * dim, heads * dim
+        self.table = rng.standard_normal((TEXT, columns)).astype(np.float32)
+        norms = rng.uniform(0.5, 1.5, (2, dim)).astype(np.float32)
+        rope = Rope(dim // 2, 1e4, interleaved=bool(rng.integers(2)))
+        self.ops, self.truth = CudaOps(), NumpyOps()
+
+        def numbers(ops: Any, values: np.ndarray) -> Any:
+            return ops.upload(Tensor("x", values.shape, TYPES[0], values.view(np.uint8)))
+
+        for ops in (self.ops, self.truth):
+            ops.allocate(Shape(1, columns, width, heads, kv_heads, dim), LIMITS)
+            with ops.recording():
+                qkv = ops.embed(numbers(ops, self.table))
+                if ops is self.ops:
+                    qkv = self.qkv = ops.linear(
+                        qkv, numbers(ops, np.ones((columns, 8), np.float32))
+                    )
+                q, k = (numbers(ops, n) for n in norms)
+                out = ops.attend(qkv, 0, rope, q, k, 1e-5, gated=gated, **options)
+                ops.head(out, numbers(ops, np.eye(width, dtype=np.float32)))
+        self.out = out_of(self.ops, self.qkv)
+        self.ops._splits = splits
+
+    def step(self, *spans: tuple[int, int, int], parents: list[int] | None = None) -> StepInput:
+        """Spans of (sequence, start, tokens)."""
+        positions = np.concatenate([start + np.arange(n) for _, start, n in spans])
+        sequence = np.repeat([s for s, *_ in spans], [n for *_, n in spans])
+        if parents:
+            depth: list[int] = []
+            for parent in parents:
+                depth.append(depth[parent] + 1 if parent >= 0 else 0)
+            positions = spans[0][1] + np.array(depth)
+        m = len(positions)
+        return StepInput(
+            self.rng.integers(0, TEXT, m).astype(np.int32), positions.astype(np.int32),
+            sequence.astype(np.int32), np.array([[7, 2, 9, 0, 4], [1, 3, 5, 6, 8]], np.int32),
+            np.arange(m, dtype=np.int32), parents=np.array(parents or [], np.int32),
+        )  # fmt: skip
+
+    def here(self, step: StepInput) -> np.ndarray:
+        m = len(step.tokens)
+        rows = next(b for b in BUCKETS if b >= m)
+        tiles = self.ops._step.send(step, rows)
+        y = np.full((rows, self.table.shape[1]), np.nan, np.float32)
+        y[:m] = self.table[step.tokens]
+        out = np.full((rows, self.out.buffers[1].width), np.nan, np.float32)
+        ctypes.memmove(self.qkv.at("y"), y.ctypes.data, y.nbytes)
+        there = self.out.buffers[1].at("32")
+        ctypes.memmove(there, out.ctypes.data, out.nbytes)
+        self.out.launch(Pass(rows, F16, tiles, rows))
+        ctypes.memmove(out.ctypes.data, there, out.nbytes)
+        assert not out[m:].any()
+        return out[:m]
+
+    def check(self, step: StepInput) -> np.ndarray:
+        got, want = self.here(step), self.truth.run(step)
+        assert np.linalg.norm(got - want) < 1e-3 * np.linalg.norm(want)
+        return got
+
+
+def out_of(ops: CudaOps, qkv: Any) -> Any:
+    """The node of `attend`."""
+    return next(n for n in ops._tapes[0].nodes if n.buffers[0] is qkv)
+
+
+@pytest.mark.parametrize(
+    ("arch", "shape", "gated"),
+    ((90, (8, 2, 128), False), (75, (6, 1, 256), True), (86, (9, 3, 64), False)),
+    ids=str,
+)
+def test_short_steps_equal_numpy_and_single_rows(
+    card: Notes, arch: int, shape: tuple[int, int, int], gated: bool
+) -> None:
+    card.capability = arch
+    both = Both(shape, 2, gated)
+    prompts = [[(s, 30 * i, 30) for i in range(4)] for s in range(2)]
+    for span in prompts[0]:
+        step = both.step(span)
+        both.check(step)
+        step.sequence[:] = 1
+        both.here(step)
+    at = 120
+    for size, kernels in ((1, 1), (3, 1), (4, 1), (9, 3), (17, 3)):
+        step = both.step((0, at, size))
+        card.launches.clear()
+        got = both.check(step)
+        assert len(card.launches) == kernels
+        for i in range(size):
+            one = both.step((1, at + i, 1))
+            one.tokens[:] = step.tokens[i]
+            np.testing.assert_array_equal(both.here(one)[0], got[i])
+        at += size
+
+
+def test_sequences_trees_and_many_heads(card: Notes) -> None:
+    both = Both((36, 1, 64), 3)
+    for at in range(0, 120, 30):
+        both.check(both.step((0, at, 30)))
+    both.check(both.step((1, 0, 5)))
+    both.check(both.step((0, 120, 2), (1, 5, 1)))
+    both.check(both.step((0, 122, 9), (1, 6, 8)))
+    both.check(both.step((1, 14, 4), parents=[-1, 0, 0, 1]))
+    both.check(both.step((0, 131, 12), parents=[-1, 0, 0, 1, 1, 2, 5, 3, 0, 8, -1, 10]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    (
+        {"causal": False, "window": 9},
+        {"causal": False, "window": 70, "window_per_row": False},
+        {"window": 40},
+    ),
+    ids=str,
+)
+def test_windows_and_blocks_that_see_themselves_whole(card: Notes, options: dict[str, Any]) -> None:
+    both = Both((4, 2, 64), 2, **options)
+    for at in range(0, 150, 30):
+        both.check(both.step((0, at, 30)))
+    both.check(both.step((0, 150, 4)))
+    both.check(both.step((0, 154, 11)))
