@@ -44,14 +44,16 @@ class Ahead:
         mine = [samplers[span.sequence.request_id] for span in spans]
         if flight.launched is None or flight.found is not None:
             return  # its tokens are not on the device, or not the last ones there
-        if not all(sampler.choice is not None and sampler.is_free for sampler in mine):
+        if not all(sampler.is_told and sampler.is_free for sampler in mine):
             return
         step = model.scheduler.ahead(spans, flight.rows)
         if step is None:
             return
-        speculation = model.speculation
+        choices, speculation = model.runner.choices(step, samplers), model.speculation
+        if choices is None:
+            return
         if speculation is None or speculation.lets_pass([span.sequence for span in step.spans]):
-            self._next = model.runner.launch(step, samplers)
+            self._next = model.runner.launch(step, samplers, choices)
 
     def land(self, model: LoadedModel) -> None:
         """Wait for what is on its way, so that anything else may be run on the device."""

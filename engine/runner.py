@@ -48,15 +48,21 @@ class Runner:
         self.shape = shape
         self._done = 0.0  # when the last step was collected
 
-    def launch(self, step: Step, samplers: Mapping[int, Sampler]) -> Flight:
+    def launch(
+        self,
+        step: Step,
+        samplers: Mapping[int, Sampler],
+        choices: Seq[Choice] | None = None,
+    ) -> Flight:
         """Start a step; `samplers` are by request id.
 
         Where the backend chooses the tokens itself it comes back at once, and one more step may be launched
-        before this one is collected: its spans may have a token -1 - r for the one of row r of `Flight.rows`.
+        before this one is collected, with its `choices`: its spans may have a token -1 - r for the one of
+        row r of `Flight.rows`.
         """
         began = time.perf_counter()
         step_input, rows = self._input(step)
-        choices = self._choices(step, samplers)
+        choices = self.choices(step, samplers) if choices is None else choices
         if choices is None:
             logits = self.ops.run(step_input)
             return Flight(step, samplers, rows, began, logits, time.perf_counter())
@@ -114,18 +120,37 @@ class Runner:
         """Launch a step and collect it."""
         return self.collect(self.launch(step, samplers))
 
-    def _choices(self, step: Step, samplers: Mapping[int, Sampler]) -> list[Choice] | None:
+    def choices(self, step: Step, samplers: Mapping[int, Sampler]) -> list[Choice] | None:
         """How the backend is to choose each wanted row's token; None where it cannot for all of them."""
         if not isinstance(self.ops, Chooses):
             return None
         choices: list[Choice] = []
+        row = 0
         for span in step.spans:
             if span.want_logits:
-                choice = samplers[span.sequence.request_id].choice
-                if choice is None:
+                sampler = samplers[span.sequence.request_id]
+                found = self._choices_of(span, row, sampler) if sampler.is_told else None
+                if found is None:
                     return None
-                choices += [choice] * (len(span.tokens) if span.draft else 1)
+                choices += found
+            row += len(span.tokens)
         return choices if len(choices) <= MOST_CHOSEN else None
+
+    @staticmethod
+    def _choices_of(span: Span, row: int, sampler: Sampler) -> list[Choice] | None:
+        """The choices of a span whose first row in the step is `row`."""
+        known, draft = span.sequence.tokens, span.draft
+        if draft is not None and (draft.probabilities or sampler.counts_tokens):
+            return None
+        if draft is not None:
+            found = [
+                sampler.choice(known, place, token)
+                for place, token in zip(span.positions, span.tokens, strict=True)
+            ]
+        else:
+            end, newest = span.start + len(span.tokens) - 1, span.tokens[-1]
+            found = [sampler.choice(known, end, newest if newest >= 0 else -1 - row)]
+        return [choice for choice in found if choice is not None] if all(found) else None
 
     def choose(
         self, span: Span, logits: NDArray[np.float32] | FoundTokens, sampler: Sampler

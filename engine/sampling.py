@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
-from engine.ops.choosing import Choice
+from engine.ops.choosing import (
+    MOST_CANDIDATES,
+    MOST_CHANGES,
+    Changes,
+    Choice,
+    Penalties,
+    penalised,
+)
 from engine.steering import Steering
 from engine.types import Likely, TokenLogprob
 
@@ -61,6 +68,9 @@ class Sampler:
         self._counts = (
             TokenCounts(vocab_size, params.penalty_last_n) if _penalises(params) else None
         )
+        # Of all tokens but the newest, which a backend may know sooner than we.
+        known = params.penalty_last_n - (params.penalty_last_n > 0)
+        self._recent = TokenCounts(vocab_size, known) if _penalises(params) else None
 
     def sample(self, logits: Logits, previous: Sequence[int]) -> int:
         """The next token, for `logits` (V,) and all tokens before it, the prompt's too.
@@ -69,17 +79,58 @@ class Sampler:
         `NumericError` if no token is possible.
         """
         ready = self._prepared(logits, previous)
-        if self._params.temperature == 0 or self._params.top_k == 1:
+        if self._is_greedy:
             return self._chose(_likeliest(ready), logits)
         ids, weights = _candidates(ready, self._params)
         return self._chose(int(ids[_pick(weights, self._uniform(previous))]), logits)
 
     @property
-    def choice(self) -> Choice | None:
-        """How a backend is to choose a token that nothing steers, None where it cannot do so alone."""
-        greedy = self._params.temperature == 0 or self._params.top_k == 1
-        plain = self._counts is None and not len(self._bias[0]) and self._n_logprobs is None
-        return Choice(self._vocab_size) if greedy and plain else None
+    def is_told(self) -> bool:
+        """Whether a backend can choose tokens that nothing steers, as `choice` tells."""
+        params = self._params
+        few = 0 < params.top_k <= min(MOST_CANDIDATES, self._vocab_size - 1)
+        drawn = few and params.typical_p >= 1
+        return self._n_logprobs is None and (self._is_greedy or drawn)
+
+    def choice(self, tokens: Sequence[int], end: int, newest: int) -> Choice | None:
+        """How a backend is to choose the token behind the first `end` of `tokens` and a `newest` one.
+
+        That is an id, or -1 - m for the one of row m of the step. None where it would be too much to tell.
+        """
+        params = self._params
+        changes = self._changes(tokens, end, newest)
+        if changes is not None and len(changes.ids) > MOST_CHANGES:
+            return None
+        if self._is_greedy:
+            return Choice(self._vocab_size, 0 if changes is None else 1, changes=changes)
+        return Choice(
+            self._vocab_size, params.top_k, params.temperature, params.top_p, params.min_p,
+            uniform(self._seed, end + 1), changes,
+        )  # fmt: skip
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether what is chosen depends on the tokens before it."""
+        return self._counts is not None
+
+    def _changes(self, tokens: Sequence[int], end: int, newest: int) -> Changes | None:
+        ids, values = self._bias
+        if self._recent is None and not len(ids):
+            return None
+        counts = self._recent.update(tokens, end) if self._recent is not None else {}
+        bias = dict(zip(ids.tolist(), values.tolist(), strict=True))
+        both = [*counts, *(token for token in bias if token not in counts)]
+        return Changes(
+            np.array(both, np.int32),
+            np.array([counts.get(token, 0) for token in both], np.int32),
+            np.array([bias.get(token, 0.0) for token in both], np.float64),
+            _penalties(self._params),
+            None if self._recent is None else newest,
+        )
+
+    @property
+    def _is_greedy(self) -> bool:
+        return self._params.temperature == 0 or self._params.top_k == 1
 
     @property
     def is_free(self) -> bool:
@@ -101,7 +152,7 @@ class Sampler:
         min(1, p / q), else a token is drawn from what p has more than q.
         """
         ready = self._prepared(logits, previous)
-        if self._params.temperature == 0 or self._params.top_k == 1:
+        if self._is_greedy:
             return self._chose(_likeliest(ready), logits)
         ids, weights = _candidates(ready, self._params)
         p = Likely(ids, weights / weights.sum())
@@ -175,27 +226,32 @@ class TokenCounts:
     """How often each token occurred within the last `last_n` (-1: all) of a growing sequence."""
 
     def __init__(self, vocab_size: int, last_n: int) -> None:
+        self._vocab_size = vocab_size
         self._last_n = last_n
-        self._counts = np.zeros(vocab_size, np.int64)
+        self._counts: dict[int, int] = {}
         self._start = self._end = 0
         self._last: int | None = None
 
-    def update(self, tokens: Sequence[int]) -> NDArray[np.int64]:
-        """The counts (V,) for `tokens`; only what is new since the last call is looked at."""
-        end = len(tokens)
+    def update(self, tokens: Sequence[int], end: int | None = None) -> Mapping[int, int]:
+        """The counts for `tokens` up to `end`; only what is new since the last call is looked at."""
+        end = len(tokens) if end is None else end
         start = 0 if self._last_n < 0 else max(0, end - self._last_n)
         # Tokens may have been taken back, after a draft was refused.
         if end < self._end or (self._end and tokens[self._end - 1] != self._last):
-            self._counts[:] = 0
+            self._counts.clear()
             self._start = self._end = start
         self._add(tokens[max(self._end, start) : end], 1)
         self._add(tokens[self._start : min(start, self._end)], -1)
-        self._start, self._end, self._last = start, end, tokens[-1] if end else None
+        self._start, self._end, self._last = start, end, tokens[end - 1] if end else None
         return self._counts
 
-    def _add(self, tokens: Sequence[int], sign: int) -> None:
-        ids = np.asarray(tokens, np.int64)
-        np.add.at(self._counts, ids[(ids >= 0) & (ids < len(self._counts))], sign)
+    def _add(self, tokens: Sequence[int], by: int) -> None:
+        counts = self._counts
+        for token in tokens:
+            if 0 <= token < self._vocab_size:
+                counts[token] = counts.get(token, 0) + by
+                if not counts[token]:
+                    del counts[token]
 
 
 def uniform(seed: int, index: int, stream: int = 0) -> float:
@@ -252,16 +308,16 @@ def _penalises(params: SamplingParams) -> bool:
     ) and params.penalty_last_n != 0
 
 
-def _penalised(logits: Logits, counts: NDArray[np.int64], params: SamplingParams) -> Logits:
-    seen = np.flatnonzero(counts)
-    values = logits[seen]
-    values = np.where(
-        values > 0, values / params.repetition_penalty, values * params.repetition_penalty
-    )
-    values -= params.presence_penalty + params.frequency_penalty * counts[seen]
+def _penalised(logits: Logits, counts: Mapping[int, int], params: SamplingParams) -> Logits:
+    seen = np.fromiter(counts, np.intp, len(counts))
+    times = np.fromiter(counts.values(), np.int64, len(counts))
     out = logits.copy()
-    out[seen] = values
+    out[seen] = penalised(logits[seen], times, _penalties(params))
     return out
+
+
+def _penalties(params: SamplingParams) -> Penalties:
+    return Penalties(params.repetition_penalty, params.presence_penalty, params.frequency_penalty)
 
 
 def _biased(logits: Logits, bias: tuple[Ids, Floats]) -> Logits:

@@ -1,6 +1,5 @@
 // What stands around the output matrix, and values that are kept: chosen rows in the forms that are read, whole products.
 #include "activation.cuh"
-#include "choice.cuh"
 #include "product.cuh"
 
 // Row r of `out` is row wanted[r] (null: r) of h (., columns), and likewise of the norm's sums of squares. Grid (ceil(superblocks /
@@ -58,15 +57,15 @@ struct Best {
 
 constexpr int PIECES = 32;
 
-// The best of each row's 1 / PIECES, of those that may be chosen: grid (PIECES, rows), 256 threads.
+// The best of each row's 1 / PIECES, of its first `known`: grid (PIECES, rows), 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
-best_of(const float* __restrict__ logits, int width, const Choice* __restrict__ choices, Best* __restrict__ pieces) {
+best_of(const float* __restrict__ logits, int width, const int* __restrict__ known, Best* __restrict__ pieces) {
   __shared__ Best of_warp[8];
   let_next_start();
   const int r = blockIdx.y, each = (width + PIECES - 1) / PIECES, begin = blockIdx.x * each, end = min(width, begin + each);
   wait_for_previous();
   const float never = __int_as_float(0xff800000);
-  const int n_vocab = choices[r].n_vocab;
+  const int n_vocab = known[r];
   Best best = {never, width, 0};
 #pragma unroll 4
   for (int c = begin + threadIdx.x; c < end; c += 256) {

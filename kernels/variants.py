@@ -239,7 +239,7 @@ def flash(head_dim: int, arch: int) -> Flash:
 
 def common() -> Iterator[Variant]:
     """What every model needs."""
-    for file in ("norm.cu", "swiglu.cu", "head.cu"):
+    for file in ("norm.cu", "swiglu.cu", "head.cu", "sample.cu"):
         yield Variant(file)
 
 

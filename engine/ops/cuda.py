@@ -171,6 +171,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
                 Pointer(token_embd.address),
                 Pointer(self._step.at(TOKENS, p)),
                 Pointer(self._found_there),
+                Pointer(self._draws.tokens),
                 Pointer(x.at("32")),
                 Int(x.width),
                 Float(x.scale),
@@ -300,7 +301,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         tape = self._tapes[0]
         with told():
             if (logits := self._begin_step(step, tape)) is not None:
-                return Found(chosen(logits, step.choices))
+                return Found(chosen(logits, step.choices, step.tokens))
             self._prepare(step, tape)
             wanted = len(step.logit_rows)
             if len(step.tokens) <= MOST_ROWS:
@@ -310,6 +311,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
                 if tape.head is not None and wanted:
                     tape.head.launch(replace(p, wanted=wanted))
             self._captured(step, tape)
+            self._draws.launch(self._logits_there, step.choices, self._found_there)
             return self._send_found(wanted)
 
     def _begin_step(self, step: StepInput, tape: Tape) -> NDArray[np.float32] | None:

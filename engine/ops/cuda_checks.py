@@ -14,6 +14,7 @@ from engine.config import Precision
 from engine.errors import DeviceFault, EngineError
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Ops, Rope, Shape, StepInput
+from engine.ops.choosing import Changes, Choice, Penalties, chosen
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_device import stored_as
 from engine.ops.numpy_ops import NumpyOps
@@ -23,6 +24,7 @@ from kernels import variants
 
 _F32 = TYPES[0]
 _ROWS, _WIDTH, _OUT = 96, 512, 80
+_VOCABULARY = 151_936
 _BATCHES = (1, 2, 8, 9, 16, 27)
 _EPS = 1e-5
 _INT8, _F16, _FLOAT = 3e-5, 2e-3, 3e-5
@@ -70,6 +72,7 @@ def trials(make: Make) -> list[Trial]:
     rng = np.random.default_rng()
     found = [
         Trial("embedding and output", "output", lambda: [_plain(make, rng)]),
+        Trial("choice of tokens", "choice", lambda: [_choices(make, rng)]),
         Trial("norm and residual", "norm", lambda: [_norms(make, rng)]),
     ]
     for dim in variants.HEAD_DIMS:
@@ -90,6 +93,41 @@ def _plain(make: Make, rng: np.random.Generator) -> Check:
         ops.head(ops.embed(ops.upload(table)), ops.upload(_identity(_WIDTH)))
 
     return _beside_numpy(make, "embedding and output", "output", record, _WIDTH, _FLOAT, rng)
+
+
+def _choices(make: Make, rng: np.random.Generator) -> Check:
+    """Likeliest and drawn tokens of rows like a large model's, some of equal logits and some of none."""
+    logits = (4 * rng.standard_normal((32, _VOCABULARY))).astype(np.float32)
+    logits[8:16] = logits[8:16].round(1)
+    logits[16], logits[17, 50:], logits[18, 7] = -0.0, -np.inf, np.nan
+    tokens = logits.argmax(axis=1).astype(np.int32)
+    ids, bias = np.arange(0, 1000, 3, dtype=np.int32), rng.standard_normal(334)
+    changes = [Changes(ids, ids % 4, bias, Penalties(1.3, 0.5, 0.1), -1 - row) for row in range(32)]
+    choices = [
+        Choice(
+            _VOCABULARY - 9,
+            top_k,
+            temperature,
+            top_p,
+            min_p,
+            float(rng.random()),
+            changes.pop() if top_k == 40 else None,
+        )
+        for top_k in (0, 1, 40, 256)
+        for temperature in (1e-6, 1.0)
+        for top_p in (0.5, 1.0)
+        for min_p in (0.0, 0.05)
+    ]
+    error = 0.0
+    with (
+        _problems() as problems,
+        _recorded(make, Precision.FAST, lambda ops: None, _VOCABULARY) as ops,
+    ):
+        error = float(
+            np.mean(ops.tokens_of(logits, choices, tokens) != chosen(logits, choices, tokens))
+        )
+    said = problems[0] if problems else ""
+    return Check("choice of tokens", error, 0.0, "choice", problem=said)
 
 
 def _norms(make: Make, rng: np.random.Generator) -> Check:

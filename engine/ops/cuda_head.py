@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.ops.base import MOST_CHOSEN
+from engine.ops.base import MOST_CHOSEN, StepInput
+from engine.ops.choosing import Choice
 from engine.ops.cuda_buffers import (
     MOST_ROWS,
     Buffer,
@@ -19,6 +21,7 @@ from engine.ops.cuda_buffers import (
     activation_of,
 )
 from engine.ops.cuda_device import Card, Weight, told
+from engine.ops.cuda_draw import Draws
 from engine.ops.cuda_recorder import Recorder, form_read
 from engine.ops.cuda_step import WANTED
 from kernels.variants import Variant
@@ -57,6 +60,7 @@ class HeadOps(Recorder):
         self._logits_there = self._allocate("work", self._logits.nbytes)
         self._found_there = self._allocate("work", MOST_ROWS * (_BEST_BYTES + 4))
         self._found = [_Place(self.card) for _ in range(2)]
+        self._draws = Draws(self.card, self._allocate, n_vocab)
 
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
@@ -71,8 +75,6 @@ class HeadOps(Recorder):
         )
         gather = self.card.kernel(Variant("head.cu"), "gather")
         collect = self.card.kernel(Variant("head.cu"), "collect")
-        best_of = self.card.kernel(Variant("head.cu"), "best_of")
-        likeliest = self.card.kernel(Variant("head.cu"), "likeliest")
 
         def launch(p: Pass) -> None:
             wanted = Pass(p.wanted, self._short_form, 0, 0)
@@ -86,12 +88,7 @@ class HeadOps(Recorder):
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there), Int(output.rows)
             self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
-            pieces = Pointer(self._found_there + 4 * MOST_ROWS)
-            args = (
-                Pointer(self._logits_there), Int(output.rows), Pointer(self._step.choices), pieces,
-            )  # fmt: skip
-            self._launch(best_of, (_PIECES, p.wanted, 1), 256, args)
-            self._launch(likeliest, (p.wanted, 1, 1), 32, (pieces, Pointer(self._found_there)))
+            self._find(p.wanted)
 
         self._tape.head = self._add(launch, h, rows, y)
 
@@ -129,6 +126,32 @@ class HeadOps(Recorder):
         with told():
             self.card.use()
             return self._read_logits(self._wanted)
+
+    def tokens_of(
+        self, logits: NDArray[np.float32], choices: Seq[Choice], tokens: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """What is chosen from logits (R, n_vocab) of the host's, as after a step of `tokens`: to check it."""
+        rows = len(logits)
+        zeros = np.zeros(rows, np.int32)
+        step = StepInput(zeros, zeros, zeros, np.zeros((1, 1), np.int32), zeros, choices=choices)
+        with told():
+            self.card.use()
+            self._step.send(step, MOST_ROWS)
+            self.card.copy(self._logits_there, logits.ctypes.data, logits.nbytes)
+            self.card.copy(self._draws.tokens, tokens.ctypes.data, tokens.nbytes)
+            self._find(rows)
+            self._draws.launch(self._logits_there, choices, self._found_there)
+            return self.collect(self._send_found(rows)).copy()
+
+    def _find(self, rows: int) -> None:
+        """Of the logits of the last launch: the likeliest tokens."""
+        pieces = Pointer(self._found_there + 4 * MOST_ROWS)
+        width, known = Int(self.shape.n_vocab), Pointer(self._step.known)
+        args: tuple[Any, ...] = Pointer(self._logits_there), width, known, pieces
+        best_of = self.card.kernel(Variant("head.cu"), "best_of")
+        self._launch(best_of, (_PIECES, rows, 1), 256, args)
+        likeliest = self.card.kernel(Variant("head.cu"), "likeliest")
+        self._launch(likeliest, (rows, 1, 1), 32, (pieces, Pointer(self._found_there)))
 
     def _send_found(self, rows: int) -> Found:
         """Of the last launch of the head: its tokens, on their way to the host."""

@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.ops.base import MOST_CHOSEN, Limits, StepInput
-from engine.ops.choosing import CHOICE
 from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
 
 TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
 _WIDTH = 12
 """int32 numbers of a row: eight, and four of attention's tiles."""
-_CHOICES = MOST_CHOSEN * CHOICE.itemsize // 4
 
 
 class Rows(ctypes.Structure):
@@ -40,9 +38,9 @@ class _Place:
 
 class StepVariables:
     """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
-    place that they see, whom they see of the step, the row before them, attention's tiles), how the tokens of
-    up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each (first row, rows, 2 slot + tried, place of
-    the first row), and the page table.
+    place that they see, whom they see of the step, the row before them, attention's tiles), from how many
+    tokens those of up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each (first row, rows,
+    2 slot + tried, place of the first row), and the page table.
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
     host has two places in turn: one is filled while the card may still read the other.
@@ -59,8 +57,8 @@ class StepVariables:
     ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
         self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
-        self._choices = _WIDTH * MOST_ROWS
-        self._spans = self._choices + _CHOICES
+        self._known = _WIDTH * MOST_ROWS
+        self._spans = self._known + MOST_CHOSEN
         self._table = self._spans + 4 * limits.sequences
         self._large = self._table + self._table_size(limits)
         self._places = [_Place(card, self.size(rows, limits)) for _ in range(2)]
@@ -69,7 +67,7 @@ class StepVariables:
     def size(rows: int, limits: Limits) -> int:
         """Bytes on the card."""
         table = StepVariables._table_size(limits)
-        return 4 * (_WIDTH * (MOST_ROWS + rows) + _CHOICES + 4 * limits.sequences + table)
+        return 4 * (_WIDTH * (MOST_ROWS + rows) + MOST_CHOSEN + 4 * limits.sequences + table)
 
     @staticmethod
     def _table_size(limits: Limits) -> int:
@@ -87,9 +85,9 @@ class StepVariables:
         return self._address + 4 * self._spans
 
     @property
-    def choices(self) -> int:
-        """Address of how tokens are chosen."""
-        return self._address + 4 * self._choices
+    def known(self) -> int:
+        """Address of how many tokens there are to choose from, for each wanted row."""
+        return self._address + 4 * self._known
 
     def at(self, array: int, p: Pass, offset: int = 0) -> int:
         """Address of an array in a pass."""
@@ -123,9 +121,7 @@ class StepVariables:
         if m < rows:
             arrays[:TILES, m:rows] = 0
             arrays[[POSITIONS, LAST, BEFORE], m:rows] = -1
-        choices = numbers[self._choices : self._spans].view(CHOICE)
-        for i, choice in enumerate(step.choices):
-            choices[i] = choice.n_vocab, 0, 0.0
+        numbers[self._known : self._known + len(step.choices)] = [c.n_vocab for c in step.choices]
         spans = numbers[self._spans : self._table].reshape(-1, 4)
         spans[:] = 0
         tiles = self._place(step, arrays, spans, self._tile_rows(rows))
@@ -136,7 +132,7 @@ class StepVariables:
         table = numbers[self._table : self._table + n * self._pages].reshape(n, self._pages)
         table[:, :width] = step.page_table
         base, host = self._address, numbers.ctypes.data
-        first = 0 if small else self._choices
+        first = 0 if small else self._known
         self._card.copy(base + 4 * first, host + 4 * first, 4 * (self._table + table.size - first))
         if not small:
             self._card.copy(base + 4 * self._large, host + 4 * self._large, 4 * _WIDTH * self._rows)

@@ -44,7 +44,7 @@ class AheadOps(CpuOps):
             tokens[unknown] = np.maximum(self._found[-1 - tokens[unknown]], 0)
             type(self).ahead += 1
         logits = self.run(replace(step, tokens=tokens))
-        self._found = chosen(logits, step.choices)
+        self._found = chosen(logits, step.choices, tokens)
         self._n += 1
         return self._n, self._found
 

@@ -33,7 +33,7 @@ class ChoosingOps:
 
     def launch(self, step: StepInput) -> NDArray[np.int32]:
         self.steps.append(step)
-        return chosen(self.rows, step.choices)
+        return chosen(self.rows, step.choices, step.tokens)
 
     def collect(self, launched: NDArray[np.int32]) -> NDArray[np.int32]:
         return launched
@@ -74,9 +74,8 @@ def test_greedy_answers_need_no_logits() -> None:
 @pytest.mark.parametrize(
     "params",
     (
-        SamplingParams(temperature=1.0, seed=5),
-        SamplingParams(temperature=0, presence_penalty=1.0),
-        SamplingParams(temperature=0, logit_bias={3: 5.0}),
+        SamplingParams(temperature=1.0, seed=5, top_k=0),
+        SamplingParams(temperature=1.0, seed=5, top_k=5, typical_p=0.9),
     ),
 )
 def test_others_get_the_logits(params: SamplingParams) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
+from engine.ops.choosing import Choice, chosen
 from engine.sampling import (
     Logits,
     Sampler,
@@ -214,8 +215,8 @@ def test_counts_follow_a_sequence_that_grows_and_is_taken_back(data: st.DataObje
         # Each token stands at its own position for good, so that what was taken back comes back as it was.
         tokens += [(len(tokens) + i) % 6 for i in range(data.draw(st.integers(0, 6)))]
         window = tokens if last_n < 0 else tokens[-last_n:]
-        wanted = [window.count(i) for i in range(5)]
-        assert counts.update(tokens).tolist() == wanted
+        wanted = {i: window.count(i) for i in range(5) if i in window}
+        assert counts.update([*tokens, 3], len(tokens)) == wanted
 
 
 def test_logit_bias_bans_and_forces() -> None:
@@ -275,3 +276,66 @@ def test_rows_beyond_the_vocabulary_are_not_chosen() -> None:
     assert Sampler(replace(PLAIN, temperature=0), 2, 1).sample(values, []) == 1
     tokens = [Sampler(PLAIN, 2, 1).sample(values, [0] * i) for i in range(50)]
     assert set(tokens) == {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_backend_draws_the_same_tokens(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    v = int(rng.choice((3, 40, 700)))
+    logits = (rng.standard_normal((16, v + 5)) * rng.choice((0.1, 1, 5))).astype(np.float32)
+    logits[8:] = logits[8:].round(1)  # equal ones
+    logits[3, : v - 2] = -np.inf
+    params = SamplingParams(
+        temperature=float(rng.choice((1e-6, 0.3, 1.0, 3.0))),
+        top_k=int(rng.integers(1, min(v, 257))),
+        top_p=float(rng.choice((0.0, 0.4, 0.95, 1.0))),
+        min_p=float(rng.choice((0.0, 0.05, 1.0))),
+    )
+    if seed % 2:
+        bias = {i: float(rng.choice((-100.0, -1.0, 0.3))) for i in range(0, v, 3)}
+        params = replace(
+            params,
+            repetition_penalty=float(rng.choice((0.7, 1.0, 1.3))),
+            presence_penalty=float(rng.choice((0.0, 1.5))),
+            frequency_penalty=float(rng.choice((0.0, 0.123))),
+            penalty_last_n=int(rng.choice((-1, 0, 1, 2, 9))),
+            logit_bias=bias if seed % 4 == 1 else {},
+        )
+    sampler = Sampler(params, v, seed)
+    assert sampler.is_told
+    text = rng.integers(0, v + 5, 17).tolist()
+    rows = np.arange(16, dtype=np.int32)
+    for unknown in (False, True):
+        choices = []
+        for n in range(16):
+            choice = sampler.choice(text, n, -1 - n if unknown else text[n])
+            assert choice is not None
+            choices.append(choice)
+        got = chosen(logits, choices, np.array(text, np.int32)[rows])
+        want = [sampler.sample(row, text[: n + 1]) for n, row in enumerate(logits)]
+        assert got.tolist() == want
+
+
+def test_a_backend_tells_of_bad_rows() -> None:
+    logits = np.zeros((3, 8), np.float32)
+    logits[0, 2], logits[1, 7], logits[2] = np.inf, np.nan, -np.inf
+    assert chosen(logits, [Choice(7, 3), Choice(7), Choice(7, 3)]).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        (SamplingParams(temperature=0), True),
+        (SamplingParams(top_k=1, typical_p=0.5), True),
+        (SamplingParams(top_k=256), True),
+        (SamplingParams(top_k=0), False),
+        (SamplingParams(top_k=257), False),
+        (SamplingParams(top_k=40, typical_p=0.9), False),
+        (SamplingParams(top_k=40, frequency_penalty=0.1), True),
+        (SamplingParams(temperature=0, logit_bias={3: 1.0}), True),
+    ],
+)
+def test_what_a_backend_can_choose(params: SamplingParams, told: bool) -> None:
+    assert Sampler(params, 300, 0).is_told is told
+    assert not Sampler(params, 300, 0, logprobs=0).is_told
+    assert not Sampler(SamplingParams(top_k=40), 40, 0).is_told  # all of them: in another order

@@ -14,6 +14,7 @@ from engine.config import Precision
 from engine.errors import BadRequest, DeviceFault, KernelError
 from engine.ops import cuda_checks
 from engine.ops.base import StepInput
+from engine.ops.choosing import chosen
 from engine.ops.cuda_probe import Ceilings
 from engine.ops.cuda_trust import Distrust, distrust_of, remember
 from engine.ops.numpy_ops import Cell, NumpyOps
@@ -34,6 +35,8 @@ class Card(NumpyOps):
         weight = super().upload(tensor)
         self.types[id(weight)] = tensor.type.id
         return weight
+
+    tokens_of = staticmethod(chosen)
 
     def linear(self, x: Cell, *weights: Any) -> Cell:
         out = Cell()
