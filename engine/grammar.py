@@ -206,6 +206,8 @@ class Whole:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
 
+    is_free = False
+
     def mask(self) -> Mask | None:
         """The tokens that may come next."""
         return self._follower.mask()
@@ -228,6 +230,11 @@ class FromOpener:
         self._tail = ""
         self._active: Follower | None = None
         self._over = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all tokens may come next."""
+        return self._active is None and not self._over
 
     def mask(self) -> Mask | None:
         """The tokens that may come next, None for all."""
@@ -258,6 +265,8 @@ class Without:
     def __init__(self, vocab_size: int, banned: frozenset[int]) -> None:
         self._mask = np.zeros(vocab_size, np.float32)
         self._mask[list(banned)] = NEVER
+
+    is_free = False
 
     def mask(self) -> Mask | None:
         """The tokens that may come next."""

@@ -21,6 +21,10 @@ NEVER = np.float32(-np.inf)
 class Constraint(Protocol):
     """Which tokens an answer may go on with, from behind its thinking."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether all may: then there is no mask, and nobody waits to learn it."""
+
     def mask(self) -> Mask | None:
         """The tokens that may come next, None for all; `BadRequest` where that cannot be told."""
 
@@ -80,8 +84,10 @@ class Steering:
     @property
     def is_free(self) -> bool:
         """Whether all tokens may come next: then there is no mask."""
-        constrained = self._constraint is not None and self._parser.part is not Part.REASONING
-        return not self._forced and not constrained
+        if self._forced:
+            return False
+        constraint = self._constraint
+        return constraint is None or constraint.is_free or self._parser.part is Part.REASONING
 
     def chose(self, token: int) -> None:
         """The token that the answer goes on with."""

@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import engine.engine as engine_module
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.engine import Engine
 from engine.errors import BadRequest, NumericError, OutOfMemory
+from engine.prepare import Prepared
+from engine.steering import only
 from engine.types import Failed, Finished, FinishReason, Request, Started
 from tests.engine.ahead_ops import AheadOps, ahead, go_ahead
 from tests.engine.listener import Listener
@@ -45,7 +49,7 @@ def ids(n: int, seed: int = 0) -> list[int]:
 
 
 def greedy(n: int = 30, **more: object) -> SamplingParams:
-    return SamplingParams(temperature=0, max_tokens=n, **{"ignore_eos": True} | more)  # type: ignore[arg-type]
+    return SamplingParams(max_tokens=n, **{"ignore_eos": True, "temperature": 0} | more)  # type: ignore[arg-type]
 
 
 def generate(engine: Engine, prompt: list[int], sampling: SamplingParams) -> Listener:
@@ -160,6 +164,45 @@ def generate_of(engine: Engine, request: Request) -> list[int]:
     engine.submit(request, listener)
     assert isinstance(listener.end(), Finished)
     return listener.tokens
+
+
+class Steered:
+    """Lets only some tokens come now and then; which it is depends on the last token."""
+
+    thinking_cut = False
+
+    def __init__(self) -> None:
+        self.last, self.n = 0, 0
+
+    @property
+    def is_free(self) -> bool:
+        return (self.last + self.n) % 4 > 0
+
+    def mask(self) -> NDArray[np.float32] | None:
+        return None if self.is_free else only(512, range(self.last % 7, 512, 7))
+
+    def chose(self, token: int) -> None:
+        self.last, self.n = token, self.n + 1
+
+
+@pytest.mark.parametrize("architecture", MODELS)
+@pytest.mark.parametrize("params", [greedy(120), greedy(120, temperature=0.9, seed=3)])
+def test_what_steers_an_answer_is_heeded_at_once(
+    architecture: str, params: SamplingParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = ids(20, seed=1)
+    monkeypatch.setattr(
+        engine_module,
+        "prepared",
+        lambda *_: Prepared(list(prompt), "", steering=Steered()),  # type: ignore[arg-type]
+    )
+    texts = []
+    for go in (lambda patch: None, go_ahead):
+        go(monkeypatch)
+        engine = started(architecture)
+        texts.append(generate(engine, prompt, params).tokens)
+        assert engine.close()
+    assert texts[0] == texts[1] and AheadOps.ahead > 40
 
 
 def test_a_single_answer_is_ahead_nearly_always(engine: Engine) -> None:
