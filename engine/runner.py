@@ -149,7 +149,11 @@ class Runner:
             ]
         else:
             end, newest = span.start + len(span.tokens) - 1, span.tokens[-1]
-            found = [sampler.choice(known, end, newest if newest >= 0 else -1 - row)]
+            found = [
+                sampler.choice(known, end, newest, True)
+                if newest >= 0
+                else sampler.choice(known, end, -1 - row)
+            ]
         return [choice for choice in found if choice is not None] if all(found) else None
 
     def choose(

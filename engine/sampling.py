@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config import SamplingParams
-from engine.errors import BadRequest, NumericError
+from engine.errors import BadRequest, EngineError, NumericError
 from engine.ops.choosing import (
     MOST_CANDIDATES,
     MOST_CHANGES,
+    Bits,
     Changes,
     Choice,
     Penalties,
@@ -60,6 +61,8 @@ class Sampler:
         """
         self._params = params
         self._steering = steering
+        self._masked = False  # whether a backend has the mask of the next token
+        self._problem: EngineError | None = None
         self._n_logprobs = logprobs
         self._logprobs: deque[TokenLogprob] = deque()
         self._vocab_size = vocab_size
@@ -92,21 +95,36 @@ class Sampler:
         drawn = few and params.typical_p >= 1
         return self._n_logprobs is None and (self._is_greedy or drawn)
 
-    def choice(self, tokens: Sequence[int], end: int, newest: int) -> Choice | None:
+    def choice(
+        self, tokens: Sequence[int], end: int, newest: int, next_one: bool = False
+    ) -> Choice | None:
         """How a backend is to choose the token behind the first `end` of `tokens` and a `newest` one.
 
-        That is an id, or -1 - m for the one of row m of the step. None where it would be too much to tell.
+        That is an id, or -1 - m for the one of row m of the step. What steers the answer is heeded for the
+        `next_one` alone, the one behind all that are known. None where it would be too much to tell.
         """
         params = self._params
         changes = self._changes(tokens, end, newest)
         if changes is not None and len(changes.ids) > MOST_CHANGES:
             return None
+        mask = self._bits if next_one and not self.is_free else None
         if self._is_greedy:
-            return Choice(self._vocab_size, 0 if changes is None else 1, changes=changes)
+            plain = changes is None and mask is None
+            return Choice(self._vocab_size, 0 if plain else 1, changes=changes, mask=mask)
         return Choice(
             self._vocab_size, params.top_k, params.temperature, params.top_p, params.min_p,
-            uniform(self._seed, end + 1), changes,
+            uniform(self._seed, end + 1), changes, mask,
         )  # fmt: skip
+
+    def _bits(self) -> Bits | None:
+        """The mask of the next token, as a backend takes it; what goes wrong is told with the token."""
+        assert self._steering is not None
+        self._masked = True
+        try:
+            mask = self._steering.mask()
+        except EngineError as problem:
+            self._problem, mask = problem, None
+        return None if mask is None else np.packbits(mask == 0, bitorder="little")
 
     @property
     def counts_tokens(self) -> bool:
@@ -139,8 +157,11 @@ class Sampler:
 
     def take(self, chosen: int) -> int | None:
         """As `sample` where a backend has `chosen` as `choice` says; None where the token is steered."""
+        if self._problem is not None:
+            raise self._problem
         if self._steering is not None:
-            if self._steering.mask() is not None:
+            masked, self._masked = self._masked, False
+            if not masked and self._steering.mask() is not None:
                 return None
             self._steering.chose(chosen)
         return chosen

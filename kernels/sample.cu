@@ -8,9 +8,9 @@
 typedef unsigned long long u64;
 
 // How a row's token is chosen, with `n_changes` from number `first` on. A `newest` token occurred once more: an id, or -1 - m for that
-// of row m of the step.
+// of row m of the step. `mask` is the number of the row's mask, -1 for none.
 struct Choice {
-  int n_vocab, top_k, first, n_changes, newest, has_newest;
+  int n_vocab, top_k, first, n_changes, newest, has_newest, mask, pad;
   double temperature, top_p, min_p, u, repetition, presence, frequency;
 };
 
@@ -91,10 +91,11 @@ DEVICE int load(u64* keys, const u64* lists, int first, int n) {
   return whole;
 }
 
-// The candidates of PIECE logits: grid (ceil(width / PIECE), rows), 256 threads. `tokens` are those of a short step's rows.
+// The candidates of PIECE logits: grid (ceil(width / PIECE), rows), 256 threads. `tokens` are those of a short step's rows; a mask is
+// ceil(width / 32) words with a bit for each token that may come.
 extern "C" __global__ void __launch_bounds__(256)
 candidates(const float* __restrict__ logits, int width, const Choice* __restrict__ choices, const Change* __restrict__ changes,
-           const int* __restrict__ tokens, u64* __restrict__ lists) {
+           const u32* __restrict__ masks, const int* __restrict__ tokens, u64* __restrict__ lists) {
   __shared__ u64 keys[PIECE];
   __shared__ int listed;
   let_next_start();
@@ -105,21 +106,23 @@ candidates(const float* __restrict__ logits, int width, const Choice* __restrict
   const int begin = PIECE * blockIdx.x, end = min(min(width, choice.n_vocab), begin + PIECE);
   const int newest = !choice.has_newest ? -1 : choice.newest < 0 ? tokens[-1 - choice.newest] : choice.newest;
   const float* row = logits + (size_t)r * width;
+  const u32* mask = choice.mask < 0 ? nullptr : masks + (size_t)choice.mask * ((width + 31) / 32);
   if (threadIdx.x == 0) listed = 0;
   for (int i = threadIdx.x; i < PIECE; i += 256) {
     const int column = begin + i;
-    keys[i] = column < end ? key_of(row[column], column) : 0;
+    const bool may = column < end && (!mask || mask[column >> 5] >> (column & 31) & 1);
+    keys[i] = may ? key_of(row[column], column) : 0;
   }
   __syncthreads();
   for (int e = threadIdx.x; e < choice.n_changes; e += 256) {
     const Change change = changes[choice.first + e];
     const int column = change.column;
     if (column == newest) listed = 1;
-    if (column < begin || column >= end) continue;
+    if (column < begin || column >= end || !keys[column - begin]) continue;
     keys[column - begin] = key_of(changed(row[column], choice, change.count + (column == newest), change.bias), column);
   }
   __syncthreads();
-  if (threadIdx.x == 0 && !listed && newest >= begin && newest < end)
+  if (threadIdx.x == 0 && !listed && newest >= begin && newest < end && keys[newest - begin])
     keys[newest - begin] = key_of(changed(row[newest], choice, 1, 0), newest);
   sort(keys, PIECE);
   merge(keys, PIECE / MOST);
@@ -152,7 +155,7 @@ choose(const u64* __restrict__ lists, int n, const Choice* __restrict__ choices,
   const int count = load(keys, lists + (size_t)r * n * MOST, 0, n);
   merge(keys, count);
   const int k = min(choice.top_k, MOST);
-  if (logit_of(keys[0]) == __uint_as_float(0xff800000u)) {
+  if (!keys[0] || logit_of(keys[0]) == __uint_as_float(0xff800000u)) {
     if (i == 0) found[r] = -1;
     return;
   }

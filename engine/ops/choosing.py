@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ MOST_CHANGES = 2048
 
 Logits = NDArray[np.float32]
 Ids = NDArray[np.int32]
+Bits = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class Choice:
     """How the token of a row is chosen from the first `n_vocab`: without `top_k` the likeliest, else one of
     that many, at most `MOST_CANDIDATES`, which pass top-p and min-p, by `u` in [0, 1).
 
-    With `changes`, of at most `MOST_CHANGES` ids below `n_vocab`, `top_k` is at least 1.
+    With `changes`, of at most `MOST_CHANGES` ids below `n_vocab`, `top_k` is at least 1, and so it is with a
+    `mask`, which is asked for once, when the step has been started: a bit for each token, set where it may
+    come, the lowest one of a byte first; None for all.
     """
 
     n_vocab: int
@@ -56,6 +60,7 @@ class Choice:
     min_p: float = 0.0
     u: float = 0.0
     changes: Changes | None = None
+    mask: Callable[[], Bits | None] | None = None
 
 
 def chosen(logits: Logits, choices: Seq[Choice], tokens: Ids | None = None) -> Ids:
@@ -69,6 +74,9 @@ def chosen(logits: Logits, choices: Seq[Choice], tokens: Ids | None = None) -> I
         among = logits[row, : choice.n_vocab]
         if choice.changes is not None:
             among = changed(among, choice.changes, tokens)
+        if choice.mask is not None and (bits := choice.mask()) is not None:
+            may = np.unpackbits(bits, count=len(among), bitorder="little")
+            among = np.where(may, among, -np.inf)
         if np.max(logits[row]) < np.inf and np.max(among) > -np.inf:
             found[row] = drawn(among, choice) if choice.top_k else np.argmax(among)
     return found

@@ -101,6 +101,11 @@ def _choices(make: Make, rng: np.random.Generator) -> Check:
     logits[8:16] = logits[8:16].round(1)
     logits[16], logits[17, 50:], logits[18, 7] = -0.0, -np.inf, np.nan
     tokens = logits.argmax(axis=1).astype(np.int32)
+    may = np.packbits(rng.random(_VOCABULARY) < 0.1)
+
+    def mask() -> NDArray[np.uint8]:
+        return may
+
     ids, bias = np.arange(0, 1000, 3, dtype=np.int32), rng.standard_normal(334)
     changes = [Changes(ids, ids % 4, bias, Penalties(1.3, 0.5, 0.1), -1 - row) for row in range(32)]
     choices = [
@@ -112,6 +117,7 @@ def _choices(make: Make, rng: np.random.Generator) -> Check:
             min_p,
             float(rng.random()),
             changes.pop() if top_k == 40 else None,
+            mask if top_k == 256 else None,
         )
         for top_k in (0, 1, 40, 256)
         for temperature in (1e-6, 1.0)

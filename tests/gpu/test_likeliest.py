@@ -73,6 +73,12 @@ def changes(rng: np.random.Generator, n: int, row: int, best: int) -> Changes:
     return Changes(ids, counts, rng.standard_normal(len(ids)), penalties, newest)
 
 
+def masks(rng: np.random.Generator, n: int, row: int) -> Any:
+    """All tokens, half of them, three, or none may come."""
+    may = rng.random(n) < (1.0, 0.5, 3 / n, 0.0)[row % 4]
+    return lambda: np.packbits(may, bitorder="little")
+
+
 @pytest.mark.parametrize("n_vocab", (300, 2048, 32000, 151_936, 600_001))
 def test_drawn_tokens_are_those_of_the_reference(make_ops: Any, n_vocab: int) -> None:
     ops = make_ops()
@@ -90,9 +96,10 @@ def test_drawn_tokens_are_those_of_the_reference(make_ops: Any, n_vocab: int) ->
         tokens[20:24] = best[20:24]
         choices = [
             Choice(
-                n_vocab - 9, max(ks[row % len(ks)], row >= 20), float(rng.choice((1e-6, 0.6, 1.0, 2.0))),
+                n_vocab - 9, max(ks[row % len(ks)], row >= 16), float(rng.choice((1e-6, 0.6, 1.0, 2.0))),
                 float(rng.choice((0.0, 0.5, 0.95, 1.0))), float(rng.choice((0.0, 0.05))), float(rng.random()),
                 changes(rng, n_vocab - 9, row, best[row]) if row >= 20 else None,
+                masks(rng, n_vocab - 9, row) if row >= 16 else None,
             )
             for row in range(32)
         ]  # fmt: skip
