@@ -115,10 +115,7 @@ attention(Product qkv, Rows rows, View view, Heads heads, const int4* __restrict
   const int4 tile = tiles[blockIdx.z], span = rows.spans[tile.w];
   const int seen = view.causal ? tile.z : span.w + span.y;  // by the tile's last row
   const int split = blockIdx.y, pages = (seen + PAGE - 1) / PAGE, used = min(splits.count, pages);
-  if (tile.y == 0 || split >= pages) {
-    wait_for_previous();
-    return;
-  }
+  if (tile.y == 0 || split >= pages) return;  // others wait for the kernel in front, so that whoever waits for this one has done so
   const int n_heads = heads.n_heads, n_kv_heads = heads.n_kv_heads, group = n_heads / n_kv_heads, head_groups = gridDim.x / n_kv_heads;
   const int kv = blockIdx.x / head_groups, head_group = blockIdx.x % head_groups, first_head = kv * group + head_group * tile_heads;
   const int tile_width = min(tile_heads, group - head_group * tile_heads), in_tile = tile.y * tile_width;
