@@ -386,7 +386,7 @@ class Engine:
             sequence = Sequence(
                 request_id, ready.ids, len(ready.ids), request.sampling, seed=seed % 2**64,
                 drafts=request.drafts, cached=request.prefix_cache, keeps_answer=request.agent_turn_cache,
-                disk_tokens=request.disk_tokens,
+                disk_tokens=request.disk_tokens, owner=request.owner,
             )  # fmt: skip
             # A continued text goes on in the middle; an answer has a beginning of its own.
             at_start = request.messages is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
@@ -54,6 +54,9 @@ class PagePool:
         self._users = [0] * n_pages
         self.n_shared = 0
         """Pages that several sequences hold."""
+        self.owners: Counter[str | None] = Counter()
+        """Pages that hold something, by whom it is for; None for several."""
+        self._owner: dict[int, str | None] = {}
         self._index: dict[tuple[int, tuple[int, ...]], Node] = {}
         self._nodes: dict[int, Node] = {}
         self._idle: OrderedDict[int, None] = OrderedDict()
@@ -74,7 +77,7 @@ class PagePool:
         """Pages that nobody holds and a later prompt may use."""
         return len(self._idle)
 
-    def alloc(self, n: int) -> list[int] | None:
+    def alloc(self, n: int, owner: str = "") -> list[int] | None:
         """`n` pages with undefined content for one user, or None when there are not as many."""
         if n > self.n_available:
             return None
@@ -86,6 +89,7 @@ class PagePool:
                 page, _ = self._idle.popitem(last=False)
                 self._vacate(page)
             self._users[page] = 1
+            self._own(page, owner)
             pages.append(page)
         return pages
 
@@ -114,9 +118,9 @@ class PagePool:
         """Whether its page is on the device and nobody holds it."""
         return node.page in self._idle
 
-    def take(self, node: Node) -> int:
+    def take(self, node: Node, owner: str = "") -> int:
         """A node's page for one more user."""
-        self._take(node.page)
+        self._take(node.page, owner)
         return node.page
 
     def register(
@@ -137,7 +141,7 @@ class PagePool:
                 node.written = written
             self.attach(node, pages[i])
         elif node.page != pages[i]:
-            self._take(node.page)
+            self._take(node.page, self._owner[pages[i]])
             self._drop(pages[i])
             pages[i] = node.page
         return node
@@ -173,7 +177,7 @@ class PagePool:
             del self._nodes[node.page]
             if node.page in self._idle:
                 del self._idle[node.page]
-                self._free.append(node.page)
+                self._empty(node.page)
             node.page = -1
 
     def all_nodes(self) -> list[Node]:
@@ -192,6 +196,8 @@ class PagePool:
         for page in range(self.n_pages):
             assert (self._users[page] == 0) == (page in free or page in idle), page
         assert self.n_shared == sum(users > 1 for users in self._users)
+        assert not free & self._owner.keys() and len(free) + len(self._owner) == self.n_pages
+        assert +self.owners == Counter(self._owner.values())
         assert idle <= set(self._nodes) and not free & set(self._nodes)
         assert all(
             node.page == page and self._index[node.key] is node
@@ -200,10 +206,11 @@ class PagePool:
         for key, node in self._index.items():
             assert node.key == key and (node.page >= 0 or node.copy is not None)
 
-    def _take(self, page: int) -> None:
+    def _take(self, page: int, owner: str | None) -> None:
         if self._users[page] == 0:
             del self._idle[page]
         self._users[page] += 1
+        self._own(page, owner)
         self.n_shared += self._users[page] == 2
 
     def _drop(self, page: int) -> None:
@@ -214,10 +221,26 @@ class PagePool:
             if page in self._nodes:
                 self._idle[page] = None
             else:
-                self._free.append(page)
+                self._empty(page)
+
+    def _own(self, page: int, owner: str | None) -> None:
+        """Count a page for one more owner."""
+        former = self._owner.get(page, owner)
+        if page in self._owner:
+            self.owners[former] -= 1
+        self._owner[page] = owner if former == owner else None
+        self.owners[self._owner[page]] += 1
+
+    def _disown(self, page: int) -> None:
+        self.owners[self._owner.pop(page)] -= 1
+
+    def _empty(self, page: int) -> None:
+        self._disown(page)
+        self._free.append(page)
 
     def _vacate(self, page: int) -> None:
         node = self._nodes[page]
+        self._disown(page)
         kept = self.evict is not None and self.evict(node)
         del self._nodes[page]
         node.page = -1

@@ -133,7 +133,7 @@ class Scheduler:
             if end + 1 >= sequence.n_most:
                 continue  # it ends with the running step
             if end >= len(sequence.pages) * size:
-                if (pages := self.pool.alloc(1)) is None:
+                if (pages := self.pool.alloc(1, sequence.owner)) is None:
                     return None
                 sequence.pages.extend(pages)
             next_spans.append(Span(sequence, end, (-1 - row,), True))
@@ -173,7 +173,7 @@ class Scheduler:
         wanted = max(guesser.places, most)
         need = -(-min(n + wanted, whole) // size) - len(sequence.pages)
         need = min(need, self.pool.n_available - (len(self.running) - 1))
-        if need > 0 and (pages := self.pool.alloc(need)):
+        if need > 0 and (pages := self.pool.alloc(need, sequence.owner)):
             sequence.pages.extend(pages)
         room = len(sequence.pages) * size - n
         # Branches need places of their own, so they may be more than the tokens that are still wanted.
@@ -244,7 +244,7 @@ class Scheduler:
         need = -(-n_tokens // self.pool.page_tokens) - len(sequence.pages)
         if need <= 0:
             return True
-        while (pages := self.pool.alloc(need)) is None:
+        while (pages := self.pool.alloc(need, sequence.owner)) is None:
             youngest = self.running[-1]
             self._preempt(youngest)
             if youngest is sequence:

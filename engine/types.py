@@ -64,7 +64,7 @@ class Request:
     for each token, None for no log-probabilities at all. Without `drafts` no tokens are guessed ahead, which
     changes the speed and not the text. Without `prefix_cache` nothing of it is taken from or left for other
     requests, without `agent_turn_cache` nothing that was written. `disk_tokens`, from the first on, may be
-    kept on disk, None for all.
+    kept on disk, None for all. `owner` is the name of the program that asks, by which pages are counted.
     """
 
     messages: Seq[Mapping[str, Any]] | None = None
@@ -82,6 +82,7 @@ class Request:
     prefix_cache: bool = True
     agent_turn_cache: bool = True
     disk_tokens: int | None = None
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +376,7 @@ class Sequence:
     checkpoint: Node | None = None  # where its newest state inside the answer is kept
     saved: Saved | None = None  # what it had when it gave its place to another
     drafts: bool = True  # whether its tokens may be guessed ahead
+    owner: str = ""  # the program that it is for
 
 
 @dataclass(frozen=True, slots=True)

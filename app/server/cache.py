@@ -169,15 +169,16 @@ class CachePane(QWidget):
 
     def _show_pages(self, metrics: Metrics) -> None:
         cache, number = metrics.cache, QLocale().toString
-        owners = (cache.running_pages, cache.shared_pages, cache.kept_pages, cache.free_pages)
-        of = self.tr("{used} of {total}")
-        total = sum(owners)
-        used = of.format(used=number(total - cache.free_pages), total=number(total))
-        self._pages_of.setText(used if total else "")
+        in_use = cache.running_pages + cache.shared_pages
+        used = in_use + cache.kept_pages
+        total = used + cache.free_pages
+        shares = self.tr("{used} of {total}").format(used=number(used), total=number(total))
+        self._pages_of.setText(shares if total else "")
         self._owners.setVisible(bool(total))
-        self._owners.show_pages(*owners)
+        self._owners.show_pages(cache.owners, cache.free_pages)
         held = sum(part.bytes for part in metrics.memory if part.kind == "kv")
-        text = self.tr("All of them hold {size}.").format(size=gigabytes(held))
+        text = self.tr("All of them hold {size}; {n} are in use now.")
+        text = text.format(size=gigabytes(held), n=number(in_use))
         self._held.setText(text if total else self.tr("No model is loaded."))
         self._held.setVisible(bool(held) or not total)
 

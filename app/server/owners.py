@@ -1,4 +1,4 @@
-"""Who holds the pages of keys and values, as a bar with its keys."""
+"""Whom the pages of keys and values are for, as a bar with its keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ _HEIGHT = 12
 _SQUARE = 10
 
 
+_CLIENTS = 3  # with a row of their own; those with the most pages
+_STRENGTHS = {"0": 1.0, "1": 0.6, "2": 0.3}
+
+
 def _fill(painter: QPainter, rect: QRectF, owner: str) -> None:
-    """Steps of the hue of keys and values; what several requests share is hatched, and free is empty."""
+    """Steps of the hue of keys and values; what several clients share is hatched, and free is empty."""
     look = theme()
     painter.fillRect(rect, look.color("surface.field" if owner == "free" else "plot.kvSoft"))
-    if owner == "running":
-        painter.fillRect(rect, look.color("plot.kv"))
-    elif owner == "shared":
-        painter.fillRect(rect, QBrush(look.color("plot.kv"), Qt.BrushStyle.BDiagPattern))
+    hue = look.color("plot.kv")
+    if owner == "shared":
+        painter.fillRect(rect, QBrush(hue, Qt.BrushStyle.BDiagPattern))
+    elif owner in _STRENGTHS:
+        hue.setAlphaF(_STRENGTHS[owner])
+        painter.fillRect(rect, hue)
 
 
 class _Square(QWidget):
@@ -53,13 +59,11 @@ class _Bar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme().changed.connect(self.update)
 
-    def set(self, counts: Sequence[int]) -> bool:
-        """Show these numbers; whether they are others than before."""
-        changed = tuple(counts) != self._counts
-        if changed:
+    def set(self, counts: Sequence[int]) -> None:
+        """Show these numbers."""
+        if tuple(counts) != self._counts:
             self._counts = tuple(counts)
             self.update()
-        return changed
 
     def sizeHint(self) -> QSize:
         return QSize(200, _HEIGHT)
@@ -81,27 +85,23 @@ class _Bar(QWidget):
 
 
 class Owners(QWidget):
-    """Pages that one request uses, that several share, that are kept for later, and free ones."""
+    """Pages that are for each of the first clients, for the others, for several together, and free ones."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        names = {
-            "running": self.tr("In use"),
-            "shared": self.tr("Shared by requests"),
-            "kept": self.tr("Kept for later"),
-            "free": self.tr("Free"),
-        }
-        self._names = tuple(names.values())
-        self._bar = _Bar(name, tuple(names))
-        self._numbers = [label("0", "small") for _ in names]
+        self._keys = (*_STRENGTHS, "others", "shared", "free")
+        self._bar = _Bar(name, self._keys)
+        self._rows = [
+            (_Square(key), label("", "small", wrap=True), label("", "small")) for key in self._keys
+        ]
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme().space(2))
         grid.setVerticalSpacing(theme().space(1))
         grid.setColumnStretch(1, 1)
-        for row, (owner, title) in enumerate(names.items()):
-            grid.addWidget(_Square(owner), row, 0)
-            grid.addWidget(label(title, "small", wrap=True), row, 1)
-            grid.addWidget(self._numbers[row], row, 2, Qt.AlignmentFlag.AlignRight)
+        for n, (square, title, number) in enumerate(self._rows):
+            grid.addWidget(square, n, 0)
+            grid.addWidget(title, n, 1)
+            grid.addWidget(number, n, 2, Qt.AlignmentFlag.AlignRight)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme().space(2))
@@ -112,13 +112,26 @@ class Owners(QWidget):
         """The same in words."""
         return self._bar.accessibleDescription()
 
-    def show_pages(self, running: int, shared: int, kept: int, free: int) -> None:
-        """Show so many pages of each."""
-        counts = (running, shared, kept, free)
-        if not self._bar.set(counts) and self.text():
-            return
-        shown = [QLocale().toString(count) for count in counts]
-        for number, text in zip(self._numbers, shown, strict=True):
-            number.setText(text)
-        words = (f"{name} {n}" for name, n in zip(self._names, shown, strict=True))
+    def show_pages(self, owners: Sequence[tuple[str | None, int]], free: int) -> None:
+        """Show so many pages of each; an owner without a name is this application, None several together."""
+        clients = [(name or self.tr("This app"), n) for name, n in owners if name is not None]
+        first, others = clients[:_CLIENTS], clients[_CLIENTS:]
+        first += [("", 0)] * (_CLIENTS - len(first))
+        shown = [
+            *first,
+            (self.tr("Other clients"), sum(n for _, n in others)),
+            (self.tr("Shared by clients"), dict(owners).get(None, 0)),
+            (self.tr("Free"), free),
+        ]
+        words = []
+        for key, row, (name, n) in zip(self._keys, self._rows, shown, strict=True):
+            _, title, number = row
+            title.setText(name)
+            number.setText(QLocale().toString(n))
+            there = bool(n) or key == "free"
+            for part in row:
+                part.setVisible(there)
+            if there:
+                words.append(f"{name} {number.text()}")
+        self._bar.set([n for _, n in shown])
         self._bar.setAccessibleDescription(", ".join(words))

@@ -76,7 +76,7 @@ class Visit:
         self.fault: Literal["", "left", "failed"] = ""
         self._id = secrets.token_hex(8)
         self._path = path[:_LONGEST_PATH]
-        self._client = client
+        self.client = client
         self._since = time.time()
         self._begun = time.monotonic()
 
@@ -84,7 +84,7 @@ class Visit:
         """What can be told of it now, from any thread; with `texts` also what it is about."""
         seconds = time.monotonic() - self._begun if ended else None
         live = Live(
-            self._id, self._path, self._client, self._since, self.status, seconds, self.fault
+            self._id, self._path, self.client, self._since, self.status, seconds, self.fault
         )
         turn = self.turn
         return live if turn is None else turn.told(live, texts)

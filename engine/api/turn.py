@@ -129,7 +129,9 @@ class _Choice:
 class Turn:
     """The choices of one client's request while they are written; used on the API's loop only."""
 
-    def __init__(self, models: Models, served: Served, asks: Sequence[Ask]) -> None:
+    def __init__(
+        self, models: Models, served: Served, asks: Sequence[Ask], client: str = ""
+    ) -> None:
         self.id = secrets.token_hex(12)
         self.created = int(time.time())
         self.model = served.name
@@ -139,6 +141,7 @@ class Turn:
         self._first: tuple[float, int] | None = None  # when which token was written
         self._latest = 0.0
         self._models = models
+        self._client = client
         self._channel = Channel(self._cancel_all)
         self._backlog: list[Item] = []
         self._error: ApiError | None = None
@@ -173,6 +176,7 @@ class Turn:
                 prefix_cache=ask.prefix_cache,
                 disk_tokens=ask.disk_tokens,
                 agent_turn_cache=ask.agent_turn_cache and self._models.config.agent_turn_cache,
+                owner=self._client or "API",
             )
             choice = _Choice(ask, engine.submit(request, self._channel.listener(index)))
             self.choices.append(choice)
@@ -338,7 +342,7 @@ async def open_turn(models: Models, asks: Sequence[Ask], visit: Visit) -> Turn:
     """A turn that the engine has accepted, on the model that `asks` name."""
     n = sum(ask.n for ask in asks)
     served = await models.take(asks[0].model, n)
-    turn = visit.turn = Turn(models, served, asks)
+    turn = visit.turn = Turn(models, served, asks, visit.client)
     try:
         await turn.start()
     except BaseException as error:

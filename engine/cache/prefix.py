@@ -170,6 +170,7 @@ class PrefixCache:
             shared_pages=pool.n_shared,
             kept_pages=pool.n_kept,
             free_pages=pool.n_available - pool.n_kept,
+            owners=tuple((+pool.owners).most_common()),
             ram_pages=host.n_pages,
             ram_states=host.n_states,
             device_states=self.states.n_checkpoints if self.states else 0,
@@ -246,11 +247,11 @@ class PrefixCache:
         pool, memory, saved = self.pool, self.memory, sequence.saved
         for node in nodes:
             if node.page >= 0:
-                pool.take(node)
+                pool.take(node, sequence.owner)
         shared = [node for node in nodes if self._is_full(node)]
         own = [*blobs[len(shared) :], *(saved.pages if saved else ())]
         away = [(node, blob) for node, blob in zip(shared, blobs, strict=False) if blob is not None]
-        fresh = pool.alloc(len(away) + len(own))
+        fresh = pool.alloc(len(away) + len(own), sequence.owner)
         assert fresh is not None, "there was room for them"
         for node, blob in away:
             page = fresh.pop()

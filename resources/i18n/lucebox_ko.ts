@@ -186,8 +186,8 @@
         <translation>{n}분</translation>
     </message>
     <message>
-        <source>All of them hold {size}.</source>
-        <translation>모두 합해 {size}입니다.</translation>
+        <source>All of them hold {size}; {n} are in use now.</source>
+        <translation>모두 합해 {size}이고, 지금 {n}개를 사용 중입니다.</translation>
     </message>
     <message>
         <source>No model is loaded.</source>
@@ -1900,6 +1900,10 @@
     <message>
         <source>The package nvidia-ml-py is not installed, so graphics cards are not listed.</source>
         <translation>nvidia-ml-py 패키지가 설치되지 않아 그래픽 카드를 찾지 않습니다.</translation>
+    </message>
+    <message>
+        <source>The prompt has at least {0} tokens and the context holds {1}, answer included. Shorten the conversation or load the model with a larger context.</source>
+        <translation>프롬프트는 토큰이 적어도 {0}개인데 컨텍스트는 답변까지 {1}개를 담습니다. 대화를 줄이거나 더 큰 컨텍스트로 모델을 불러오세요.</translation>
     </message>
     <message>
         <source>The prompt has {0} tokens and the context holds {1}, answer included. Shorten the conversation or load the model with a larger context.</source>
@@ -3797,16 +3801,16 @@
 <context>
     <name>Owners</name>
     <message>
-        <source>In use</source>
-        <translation>사용 중</translation>
+        <source>This app</source>
+        <translation>이 앱</translation>
     </message>
     <message>
-        <source>Shared by requests</source>
-        <translation>요청끼리 공유</translation>
+        <source>Other clients</source>
+        <translation>다른 클라이언트</translation>
     </message>
     <message>
-        <source>Kept for later</source>
-        <translation>나중을 위해 보관</translation>
+        <source>Shared by clients</source>
+        <translation>클라이언트끼리 공유</translation>
     </message>
     <message>
         <source>Free</source>

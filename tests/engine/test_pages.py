@@ -195,3 +195,33 @@ class Pool(RuleBasedStateMachine):
 
 Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestPool = Pool.TestCase
+
+
+def test_pages_are_counted_by_whom_they_are_for() -> None:
+    pool = PagePool(6, 2)
+    tokens = list(range(1, 9))
+    one = pool.alloc(3, "a")
+    assert one is not None
+    for i in range(3):
+        pool.register(one, i, tokens)
+    assert +pool.owners == {"a": 3}
+    nodes = pool.match(tokens)
+    again = [pool.take(node, "a") for node in nodes[:1]]
+    other = [pool.take(node, "b") for node in nodes[:2]]
+    fresh = pool.alloc(1, "b")
+    assert fresh is not None
+    assert +pool.owners == {None: 2, "a": 1, "b": 1}
+    pool.check()
+    # One that computed the same at the same time shares what is known, and its own page is free again.
+    twin = pool.alloc(1, "c")
+    assert twin is not None
+    pool.register(twin, 0, tokens[:2])
+    assert +pool.owners == {None: 2, "a": 1, "b": 1}
+    for pages in (one, again, other, fresh, twin):
+        pool.release(pages)
+    assert +pool.owners == {None: 2, "a": 1}  # kept for whom they were
+    pool.check()
+    # Whoever gets the room of what goes has it for itself.
+    assert pool.alloc(6, "d") is not None
+    assert +pool.owners == {"d": 6}
+    pool.check()

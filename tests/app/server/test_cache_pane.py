@@ -58,6 +58,7 @@ def numbers() -> Metrics:
     cache = CacheMetrics(
         running_pages=12, shared_pages=8, kept_pages=20, free_pages=8, ram_pages=300, ram_states=4,
         ram_bytes=3 << 30, ram_limit=8 << 30, reused_tokens_total=6000,
+        owners=(("Claude Code", 17), ("", 9), (None, 6), ("Codex", 4), ("curl", 3), ("API", 1)),
     )  # fmt: skip
     held = (MemoryPart("kv", "", 1 << 30),)
     return Metrics(cache=cache, prompt_tokens_total=4000, prefill_rate=100.0, memory=held)
@@ -67,10 +68,15 @@ def test_it_tells_what_the_cache_saves_and_holds(pane: CachePane) -> None:
     assert "No prompt" in pane.text() and "No model" in pane.text()
     pane.show_numbers(numbers())
     for words in (
-        "60 %", "6,000 of 10,000", "about 60 s", "40 of 48", "In use 12", "Shared by requests 8",
-        "Kept for later 20", "Free 8", "1.0 GB", "3.0 GB of 8.0 GB", "300 pages and 4 states",
+        "60 %", "6,000 of 10,000", "about 60 s", "40 of 48", "Claude Code 17", "This app 9",
+        "Codex 4", "Other clients 4", "Shared by clients 6", "Free 8", "1.0 GB; 20 are",
+        "3.0 GB of 8.0 GB", "300 pages and 4 states",
     ):  # fmt: skip
         assert words in pane.text(), words
+    one = CacheMetrics(kept_pages=5, free_pages=3, owners=(("Codex", 5),))
+    pane.show_numbers(Metrics(cache=one))
+    assert "Codex 5, Free 3" in pane.text()
+    assert not {"This app", "Other clients", "Shared by clients"} & set(pane.text().split("\n"))
 
 
 def test_the_load_is_drawn_only_while_it_is_seen(pane: CachePane) -> None:
