@@ -2158,6 +2158,10 @@
         <translation>블록 크기</translation>
     </message>
     <message>
+        <source>choice of tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>context unknown, since the file does not say</source>
         <translation>컨텍스트는 파일에 적혀 있지 않아 알 수 없음</translation>
     </message>
