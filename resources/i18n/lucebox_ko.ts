@@ -2159,7 +2159,7 @@
     </message>
     <message>
         <source>choice of tokens</source>
-        <translation type="unfinished"></translation>
+        <translation>토큰 선택</translation>
     </message>
     <message>
         <source>context unknown, since the file does not say</source>
