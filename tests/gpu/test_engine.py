@@ -228,7 +228,9 @@ def test_the_bench_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("-p", "64,100", "-n", "8", "-d", "0,70", "-r", "2", "--verify", "--profile")
     facts = command(capsys, "bench", path, *flags)
     assert facts["device"] == "cuda:0" and facts["read_gb_s"] > 50
-    assert len(facts["passes"]) == 12 and all(p["seconds"] > 0 for p in facts["passes"])
+    assert {p["rows"] for p in facts["passes"]} >= {1, 2, 4, 8, 16, 32} and all(
+        p["seconds"] > 0 for p in facts["passes"]
+    )
     assert all(0 < d["of_read"] < 1 for d in facts["decode"])
     names = {k["name"] for p in facts["profiles"] for k in p["kernels"]}
     assert {"embed", "add_norm", "attention", "swiglu"} <= names

@@ -11,7 +11,7 @@ import pytest
 
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.engine import Engine
-from engine.types import Finished, Format, Request
+from engine.types import Event, Finished, Format, Request
 from tests.engine.draft.drafts import draft_path, target_path
 from tests.engine.listener import Listener
 from tests.engine.model_copies import copy_model
@@ -87,7 +87,11 @@ def written(
     device: str = "cpu",
     precision: Precision = Precision.EXACT,
 ) -> tuple[list[tuple[list[int], str]], int]:
-    """Tokens and text of every prompt, many at once, and how many guesses were right."""
+    """Tokens and text of every prompt, and how many guesses were right.
+
+    Many at once on the processor. A card's products of long steps add up otherwise for other numbers of
+    rows, so there prompts that are read together could differ in the last bits.
+    """
     engine = Engine()
     engine.start()
     config = EngineConfig(
@@ -95,7 +99,8 @@ def written(
         device=device, budget=12 if spec is Spec.TREE else None,
     )  # fmt: skip
     engine.load(target, config)
-    listeners = []
+    listeners: list[Listener] = []
+    ends: list[Event] = []
     ways = conditions(kind)
     for number in range(PROMPTS):
         how = {
@@ -110,11 +115,11 @@ def written(
         listeners.append(Listener())
         request = Request(ids=prompt(number), sampling=sampling, format=form)  # type: ignore[arg-type]
         engine.submit(request, listeners[-1])
-    accepted = 0
-    for listener in listeners:
-        end = listener.end()
-        assert isinstance(end, Finished), end
-        accepted += end.usage.accepted_tokens
+        if device != "cpu":
+            ends.append(listeners[-1].end())
+    ends = ends or [listener.end() for listener in listeners]
+    assert all(isinstance(end, Finished) for end in ends), ends
+    accepted = sum(end.usage.accepted_tokens for end in ends if isinstance(end, Finished))
     engine.close()
     return [(listener.tokens, listener.text) for listener in listeners], accepted
 
