@@ -42,6 +42,9 @@ class ServerPage(Page):
         self.requests = Requests(self)
         self._view = RequestsView(self.requests)
         self._going_on = 0
+        self._guests = Note("warn", "")
+        self._unload = button(self.tr("Unload"), self.server.unload_guests)
+        self._show_guests()
         self._texts = IconButton("eye", "")
         self._seen = label("", "small")
         self._timer = QTimer(self, interval=EVERY_MS)
@@ -132,6 +135,7 @@ class ServerPage(Page):
         self._cache.show_numbers(metrics)
         self._none.setVisible(not self.requests.rowCount())
         self._show_state()
+        self._show_guests()
 
     # Building
 
@@ -144,7 +148,11 @@ class ServerPage(Page):
         self._models = button(self.tr("Choose a model"), self._on_models)
         row = QHBoxLayout()
         row.setSpacing(theme().space(2))
-        for note, fix in ((self._problem, self._free), (self._no_model, self._models)):
+        for note, fix in (
+            (self._problem, self._free),
+            (self._no_model, self._models),
+            (self._guests, self._unload),
+        ):
             row.addWidget(note, 1)
             row.addWidget(fix)
         return row
@@ -240,6 +248,14 @@ class ServerPage(Page):
             why_not = self.tr("The key is being fetched.")
         self._clients.show_target(why_not)
         self._show_state()
+
+    def _show_guests(self) -> None:
+        """What else is in memory, since a client asked for it."""
+        guests = self.server.guests()
+        text = self.tr("A client had this loaded beside the model of the window: {names}")
+        self._guests.set_text(text.format(names=", ".join(guests)))
+        for part in (self._guests, self._unload):
+            part.setVisible(bool(guests))
 
     def _show_reach(self) -> None:
         """The choices, and how others reach this PC."""

@@ -110,6 +110,10 @@ class LocalServer(QObject):
         """What is being answered now, the oldest first; what it is about only with `texts`."""
         return self._server.requests(texts) if self._server is not None else []
 
+    def guests(self) -> list[str]:
+        """The models that clients had loaded beside the one of this window."""
+        return self._server.guests() if self._server is not None else []
+
     # Commands
 
     def set_on(self, on: bool) -> None:
@@ -143,6 +147,11 @@ class LocalServer(QObject):
         """Start on a port that no program uses, and keep it."""
         self._wanted = self._free_port = True
         self._renew()
+
+    def unload_guests(self) -> None:
+        """Free the memory of what clients had loaded."""
+        if self._server is not None:
+            self._server.unload_guests()
 
     def read_key(self) -> None:
         """Fetch the key where clients need one; it is made at the first call."""

@@ -60,6 +60,16 @@ class Server:
         """What is being answered and the newest that was, the oldest first; texts only with `texts`."""
         return self.models.journal.lives(texts)
 
+    def guests(self) -> list[str]:
+        """The models that clients had loaded beside those it was given; from any thread."""
+        return [one.name for one in list(self.models.all) if one.own and one.loaded]
+
+    def unload_guests(self) -> None:
+        """Free the memory of these; what they are writing ends."""
+        for one in list(self.models.all):
+            if one.own and self._loop is not None:
+                asyncio.run_coroutine_threadsafe(one.unload(parked=False), self._loop)
+
     def bind(self) -> socket.socket:
         """Take the address; `EngineError` where that cannot be had."""
         host, port = self.config.host, self.config.port

@@ -4212,12 +4212,20 @@
         <translation>필요 없음</translation>
     </message>
     <message>
+        <source>Unload</source>
+        <translation>꺼내기</translation>
+    </message>
+    <message>
         <source>Load a model first: its name is part of the settings.</source>
         <translation>먼저 모델을 불러오세요. 설정에 모델 이름이 들어갑니다.</translation>
     </message>
     <message>
         <source>The key is being fetched.</source>
         <translation>키를 가져오는 중입니다.</translation>
+    </message>
+    <message>
+        <source>A client had this loaded beside the model of the window: {names}</source>
+        <translation>클라이언트가 이 창의 모델 외에 불러온 모델: {names}</translation>
     </message>
     <message>
         <source>On since {time}, requests now: {n}</source>

@@ -26,6 +26,7 @@ from app.theme import theme
 from engine.api import auth
 from engine.api import server as api_server
 from engine.api.journal import Live
+from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import AppSettings, server_config
 from tests.app.conftest import whole
@@ -421,3 +422,24 @@ def test_it_outlives_its_page_and_everything_has_a_name(
 def test_kept_settings_that_are_not_sound_count_as_none() -> None:
     kept = AppSettings(server={"port": 9000, "host": "127.0.0.1", "body_limit": -1, "odd": 1})
     assert (server_config(kept).port, server_config(kept).body_limit) == (9000, 64)
+
+
+def test_what_clients_had_loaded_is_told_and_can_go(
+    qtbot: QtBot,
+    page: ServerPage,
+    services: Services,  # noqa: F811
+) -> None:
+    load(qtbot, services)
+    turn_on(qtbot, page)
+    assert page._guests.isHidden() and page._unload.isHidden()
+    guest = FakeEngine()
+    guest.load(Path("/models/Beta-4B.gguf"))
+    assert page.server._server is not None
+    page.server._server.models.all.append(Served(guest, own=True))  # type: ignore[arg-type]
+    page.look()
+    assert page._guests.isVisible() and "beta-4b" in page._guests.text.lower()
+    page._unload.click()
+    qtbot.waitUntil(lambda: guest.status().model is None, timeout=10_000)
+    page.look()
+    assert page._guests.isHidden() and page._unload.isHidden()
+    assert services.controller.model is not None

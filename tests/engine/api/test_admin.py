@@ -106,6 +106,13 @@ def test_a_model_of_the_library_is_loaded_by_its_name_only(
     status, said = post(client, "/v1/chat/completions", model=answer["model"], **HELLO)
     assert (status, said["model"]) == (200, answer["model"])
     assert server.models.all[1].engine.config.spec is Spec.OFF, "what was chosen for the model"
+    assert server.guests() == [answer["model"]]
+    server.unload_guests()
+    end = time.monotonic() + 30
+    while server.guests() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.guests() == []
+    assert post(client, "/v1/chat/completions", **HELLO)[0] == 200
 
 
 def test_an_unknown_name_is_told(own: tuple[Server, httpx.Client]) -> None:
