@@ -1,0 +1,93 @@
+"""Times a product with matrices of each packed format on the card, beside a plain read of the same bytes.
+
+    python -m tests.gpu.measure_formats [--shape 24576,4096] [--rows 1,8,16,32] [--formats Q4_K,IQ4_XS]
+
+A graph of launches over enough matrices that no cache holds them, each started before the one in front has
+ended; medians of its replays. "of read" is the bytes of a matrix over the time, as a share of what a kernel
+that only reads gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from engine.ops.cuda_buffers import Int, Pass, Pointer, split
+from engine.ops.cuda_device import Card, Weight
+from engine.quants import TYPES, by_name
+from kernels import variants
+from kernels.variants import F16, F16_TILES, INT8
+from tests.gpu.measure import read_bandwidth
+
+TOTAL = 1 << 29
+"""Bytes of matrices that a replay reads."""
+
+
+def seconds(card: Card, type_id: int, rows: int, columns: int, m: int) -> tuple[float, int]:
+    """Of one product with `m` rows of activations, and the bytes of its matrix."""
+    form = F16 if type_id == F16_TILES else INT8
+    p = Pass(m, form, 1, 1)
+    build = variants.matmul(type_id, form, p.groups, card.arch)
+    w = Weight(0, rows, columns, type_id, 0)
+    size = w.tiles * w.superblocks * variants.chunk(type_id)
+    n = max(2, TOTAL // size)
+    batch_tiles, units, per_block = split(build, (w,), p, card.processors)
+    kernel = card.kernel(build.variant, "matmul", build.shared)
+    blocks = -(-units // per_block)
+    matrices, x = card.put_bytes(n * size), card.put_bytes(w.superblocks * p.groups * 4128)
+    y = card.put_bytes(4 * (m * rows + 2 * blocks * build.part_floats))
+    try:
+        with card.capture() as captured:
+            for i in range(n):
+                at = Pointer(matrices + i * size)
+                args = (
+                    at, at, at, Int(w.tiles), Int(w.tiles), Int(w.tiles), Pointer(x), Int(p.groups),
+                    Pointer(y), Int(rows), Int(rows), Pointer(y + 4 * m * rows), Int(w.superblocks),
+                    Int(batch_tiles), Int(units), Int(per_block), Int(m),
+                )  # fmt: skip
+                card.launch(kernel, (blocks, 1, 1), 128, args, card.dependent)
+        times = []
+        for _ in range(8):
+            begin = card.event()
+            captured.graph.launch(card.stream)
+            end = card.event()
+            card.stream.synchronize()
+            times.append(card.seconds(begin, end) / n)
+        return float(np.median(times[1:])), size
+    finally:
+        card.free([matrices, x, y])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shape", default="24576,4096", help="rows and columns of the matrices")
+    parser.add_argument("--rows", default="1,8,16,32", help="rows of activations")
+    parser.add_argument("--formats", help="names; all that are packed if left out")
+    parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
+    args = parser.parse_args()
+    rows, columns = map(int, args.shape.split(","))
+    batches = [int(m) for m in args.rows.split(",")]
+    names = args.formats.split(",") if args.formats else []
+    wanted = [by_name(name).id for name in names] or [*variants.PACKED, F16_TILES]
+    card = Card(0, args.cache, None)
+    bandwidth = read_bandwidth()
+    print(f"{card.name}, read {bandwidth / 1e9:.0f} GB/s, {rows} x {columns}")
+    card.build(v for type_id in wanted for v in variants.of_type(type_id, card.arch))
+    for type_id in wanted:
+        found = [seconds(card, type_id, rows, columns, m) for m in batches]
+        size = found[0][1]
+        name = "F16" if type_id == F16_TILES else TYPES[type_id].name
+        cells = (f"{m}: {t * 1e6:6.1f} us" for m, (t, _) in zip(batches, found, strict=True))
+        share = size / found[0][0] / bandwidth
+        print(
+            f"{name:8s} {size * 8 / rows / columns:5.2f} bits, read {size / bandwidth * 1e6:5.1f} us; "
+            f"{', '.join(cells)}; {share:.0%} of read",
+            flush=True,
+        )
+    card.close()
+
+
+if __name__ == "__main__":
+    main()
