@@ -75,6 +75,20 @@ class Module:
             self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)
         return Kernel(self._driver, handle, name, shared)
 
+    def fill(self, name: str, data: bytes) -> None:
+        """Give a variable of the code its value."""
+        address, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self._driver.call(
+            "cuModuleGetGlobal_v2",
+            ctypes.byref(address),
+            ctypes.byref(size),
+            self._handle,
+            name.encode(),
+        )
+        if size.value != len(data):
+            raise DriverError(name, -1, f"found {size.value} bytes, expected {len(data)}")
+        self._driver.call("cuMemcpyHtoD_v2", address, data, size)
+
     def unload(self) -> None:
         """Give the code back; its kernels are unusable after it."""
         self._driver.call("cuModuleUnload", self._handle)

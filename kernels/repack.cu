@@ -2,8 +2,12 @@
 //
 // Grid (superblocks, row tiles), 128 threads; a block writes one chunk, a thread whole words of it. `source` are
 // `rows` rows of `row_bytes` bytes, `columns` weights each; bytes need no alignment. A memory-speed pass.
-// F16_TILES are made from F16, or from BF16 where FROM says so.
+// F16_TILES are made from F16 or BF16, TQ2_0 from TQ2_0 or TQ1_0, as FROM says.
 #include "layout.cuh"
+
+#ifndef FROM
+#define FROM TYPE
+#endif
 
 constexpr int BLOCK_BYTES = TYPE == Q4_0   ? 18
                             : TYPE == Q4_1 ? 20
@@ -17,13 +21,19 @@ constexpr int BLOCK_BYTES = TYPE == Q4_0   ? 18
                             : TYPE == Q6_K ? 210
                             : TYPE == IQ4_NL ? 18
                             : TYPE == IQ4_XS ? 136
-                                             : 17;
-constexpr bool WIDE = K_QUANT || TWO_BITS || TYPE == Q6_K || TYPE == IQ4_XS;  // 256 weights a block, else 32
-constexpr int D = TYPE == Q2_K ? 80 : TYPE == Q3_K ? 108 : TYPE == Q6_K ? 208 : 0;  // where a wide block has its f16 d
-
-#ifndef FROM
-#define FROM 0
-#endif
+                            : TYPE == MXFP4 ? 17
+                            : TYPE == IQ2_XXS ? 66
+                            : TYPE == IQ2_XS ? 74
+                            : TYPE == IQ2_S ? 82
+                            : TYPE == IQ3_XXS ? 98
+                            : TYPE == IQ3_S ? 110
+                            : TYPE == IQ1_S ? 50
+                            : TYPE == IQ1_M ? 56
+                            : FROM == TQ1_0 ? 54
+                                            : 66;
+constexpr bool WIDE = K_QUANT || TWO_BITS || BOOK || TYPE == Q6_K || TYPE == IQ4_XS;  // 256 weights a block, else 32
+// Where a wide block has its f16 d.
+constexpr int D = TYPE == Q2_K ? 80 : TYPE == Q3_K ? 108 : TYPE == Q6_K ? 208 : TYPE == TQ2_0 ? BLOCK_BYTES - 2 : 0;
 
 // The code of weight k (0..255, within a wide block; 0..31 within a narrow one).
 DEVICE u32 source_code(const u8* block, int k) {
@@ -39,6 +49,13 @@ DEVICE u32 source_code(const u8* block, int k) {
     const u32 low = block[64 * half + 32 * (quarter & 1) + i] >> (4 * (quarter >> 1));
     return (low & 15) | (((block[128 + 32 * half + i] >> (2 * quarter)) & 3) << 4);
   }
+  if (FROM == TQ1_0) {  // five digits of base 3 a byte, as a fraction of 256; the last four bytes have four
+    constexpr u32 powers[5] = {1, 3, 9, 27, 81};
+    const int digit = k < 160 ? k >> 5 : k < 240 ? (k - 160) >> 4 : (k - 240) >> 2;
+    const int at = k < 160 ? k & 31 : k < 240 ? 32 + ((k - 160) & 15) : 48 + ((k - 240) & 3);
+    return ((block[at] * powers[digit] & 255) * 3) >> 8;
+  }
+  if (TYPE == TQ2_0) return (block[32 * (k >> 7) + (k & 31)] >> (2 * ((k >> 5) & 3))) & 3;
   if (TWO_BITS) {
     const u32 code = (block[(TYPE == Q2_K ? 16 : 32) + 32 * (k >> 7) + (k & 31)] >> (2 * ((k >> 5) & 3))) & 3;
     return TYPE == Q3_K ? code | ((block[k & 31] >> (k >> 5)) & 1) << 2 : code;
@@ -50,8 +67,52 @@ DEVICE u32 source_code(const u8* block, int k) {
   return code;
 }
 
-// Scale `i` of a wide block as a byte.
+// Of a block with a codebook: the index of weights 8 `q` .. (IQ3: 4 `q` ..); IQ1's bit 11 is that of a negative delta.
+DEVICE u32 source_index(const u8* block, int q) {
+  if (TYPE == IQ2_XXS) return block[2 + 8 * (q >> 2) + (q & 3)];
+  if (TYPE == IQ2_XS) return (block[2 + 2 * q] | block[3 + 2 * q] << 8) & 511;
+  if (TYPE == IQ2_S) return block[2 + q] | ((block[66 + (q >> 2)] >> (2 * (q & 3))) & 3) << 8;
+  if (TYPE == IQ3_XXS) return block[2 + q];
+  if (TYPE == IQ3_S) return block[2 + q] | ((block[66 + (q >> 3)] >> (q & 7)) & 1) << 8;
+  if (TYPE == IQ1_M) return block[q] | ((block[32 + (q >> 1)] >> (4 * (q & 1))) & 15) << 8;
+  const u32 high = block[34 + 2 * (q >> 2)] | block[35 + 2 * (q >> 2)] << 8;
+  return block[2 + q] | ((high >> (3 * (q & 3))) & 7) << 8 | (high >> 15) << 11;
+}
+
+// Whether weight k is negated. IQ2_S and IQ3_S have all signs, the others seven of eight: the number of minus signs is even.
+DEVICE u32 source_sign(const u8* block, int k) {
+  if (TYPE == IQ2_S || TYPE == IQ3_S) return (block[(TYPE == IQ2_S ? 34 : 74) + (k >> 3)] >> (k & 7)) & 1;
+  u32 signs;
+  if (TYPE == IQ2_XS) {
+    signs = block[3 + 2 * (k >> 3)] >> 1;
+  } else {
+    const u8* word = block + (TYPE == IQ2_XXS ? 6 + 8 * (k >> 5) : 66 + 4 * (k >> 5));
+    signs = (word[0] | word[1] << 8 | word[2] << 16 | (u32)word[3] << 24) >> (7 * ((k >> 3) & 3)) & 127;
+  }
+  u32 odd = signs ^ signs >> 4;
+  odd ^= odd >> 2;
+  odd ^= odd >> 1;
+  return ((signs | (odd & 1) << 7) >> (k & 7)) & 1;
+}
+
+// Scale `i` of a block with a codebook, four bits.
+DEVICE u32 source_nibble(const u8* block, int i) {
+  if (TYPE == IQ2_XXS) return block[9 + 8 * i] >> 4;
+  if (TYPE == IQ3_XXS) return block[69 + 4 * i] >> 4;
+  if (TYPE == IQ1_S) return (block[35 + 2 * i] >> 4) & 7;
+  if (TYPE == IQ1_M) return ((block[48 + 2 * (i >> 2)] | block[49 + 2 * (i >> 2)] << 8) >> (3 * (i & 3))) & 7;
+  return (block[(TYPE == IQ2_XS ? 66 : TYPE == IQ2_S ? 74 : 106) + (i >> 1)] >> (4 * (i & 1))) & 15;
+}
+
+// Byte `i` of a wide block's f16 d, which IQ1_M has in the high nibbles of four words.
+DEVICE u32 source_d(const u8* block, int i) {
+  if (TYPE == IQ1_M) return block[49 + 4 * i] >> 4 | block[51 + 4 * i] >> 4 << 4;
+  return block[D + i];
+}
+
+// Byte `i` of a wide block's scales.
 DEVICE u32 source_scale(const u8* block, int i) {
+  if (BOOK) return source_nibble(block, 2 * i) | source_nibble(block, 2 * i + 1) << 4;
   if (TYPE == Q2_K) return block[i];
   if (TYPE == Q3_K) {
     const u32 low = block[96 + (i & 7)] >> (4 * (i >> 3)), high = block[104 + (i & 3)] >> (2 * (i >> 2));
@@ -98,18 +159,43 @@ extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ 
     const u8* block;
     if (K_QUANT) return (block = block_of(i >> 4, 0)) ? block[i & 15] : 0;
     if constexpr (WIDE) {
-      constexpr int scales = 16 * ROW_HEAD, behind = TYPE == Q2_K ? 4 : 2;
-      if (i < scales) return (block = block_of(i / ROW_HEAD, 0)) ? source_scale(block, i % ROW_HEAD) : 0;
-      return (block = block_of((i - scales) / behind, 0)) ? block[D + (i - scales) % behind] : 0;
+      constexpr int each = ROW_HEAD ? ROW_HEAD : 1, scales = 16 * ROW_HEAD, behind = TYPE == Q2_K ? 4 : 2;
+      if (i < scales) return (block = block_of(i / each, 0)) ? source_scale(block, i % each) : 0;
+      return (block = block_of((i - scales) / behind, 0)) ? source_d(block, (i - scales) % behind) : 0;
     }
     if (TYPE == MXFP4) return (block = block_of(i >> 3, 32 * (i & 7))) ? block[0] : 0;
     return (block = block_of((i & 255) >> 4, 32 * ((i & 15) >> 1))) ? block[2 * (i >> 8) + (i & 1)] : 0;
+  };
+
+  // The word at `offset` behind the head, with a codebook; lane and r are those of the index' first weight or of the signs.
+  auto book_word = [&](int offset) -> u32 {
+    auto at = [&](int lane, int r, int slab, int b, bool sign) -> u32 {
+      const int k = 32 * slab + 4 * (lane & 3) + 16 * (r >> 1) + b;
+      const u8* block = block_of((lane >> 2) + 8 * (r & 1), k);
+      return !block ? 0 : sign ? source_sign(block, k) : source_index(block, k / (4 * SHARE));
+    };
+    u32 word = 0;
+    if (offset < SIGNS) {
+      for (int i = 0; i < 32; i++)
+        word |= at(offset >> 4, (offset >> 2) & 3, 4 * (i >> 4) + (i & 3), (i >> 2) & 3, true) << i;
+    } else if (offset < HIGH) {
+      constexpr int bits = ABOVE ? ABOVE : 1, slabs = 8 / bits;
+      const int i = (offset - SIGNS) >> 2, first = i / INDEX_LANES * slabs;
+      for (int j = 0; j < 4 * slabs; j++)
+        word |= (at(i % INDEX_LANES * SHARE, j & 3, first + (j >> 2), 0, false) >> 8) << (bits * j);
+    } else {
+      const int i = (offset - HIGH) >> 2, lane = (i >> 1) % INDEX_LANES * SHARE;
+      for (int r = 0; r < 4; r++) word |= (at(lane, r, 2 * ((i >> 1) / INDEX_LANES) + (i & 1), 0, false) & 255) << (8 * r);
+    }
+    return word;
   };
 
   for (int at = 4 * threadIdx.x; at < CHUNK; at += 4 * blockDim.x) {
     u32 word = 0;
     if (at < HEAD) {
       for (int b = 0; b < 4; b++) word |= head_byte(at + b) << (8 * b);
+    } else if (BOOK) {
+      word = book_word(at - HEAD);
     } else {
       const bool high = at < HEAD + HIGH;
       const int offset = at - HEAD - (high ? 0 : HIGH), group = offset >> 9;

@@ -8,12 +8,19 @@ from dataclasses import dataclass
 
 PACKED: dict[int, int] = {
     2: 2304, 3: 2560, 6: 2816, 7: 3072, 8: 4352, 10: 1344, 11: 1824, 12: 2304, 13: 2816, 14: 3360,
-    20: 2304, 23: 2208, 39: 2176,
+    16: 1120, 17: 1248, 18: 1632, 19: 864, 20: 2304, 21: 1760, 22: 1312, 23: 2208, 29: 928,
+    35: 1056, 39: 2176,
 }  # fmt: skip
 """Block formats (ggml's numbers) with a packed layout: bytes of a chunk of 16 rows x 256 columns."""
 
+BOOKS = (16, 17, 18, 19, 21, 22, 29)
+"""Those whose kernels look weights up in a codebook, which the host gives them."""
+
 F16_TILES = 1001
 """F16 or BF16 in chunks as the tensor cores take them: no format of files."""
+
+PACKED_AS = {34: 35}
+"""Formats that lie in the layout of another: TQ1_0 in TQ2_0's."""
 
 FLOATS: dict[int, int] = {0: 4, 1: 2, 30: 2}
 """Formats that are plain numbers, F32, F16 and BF16: bytes of one."""
@@ -129,9 +136,16 @@ def expert_groups(arch: int) -> int:
     return 2 if arch == 75 else 8 if arch in _SHARED else 4
 
 
+def sources(type_id: int) -> tuple[int, ...]:
+    """Formats of files that a format of the card is made from as they are."""
+    if type_id == F16_TILES:
+        return (1, 30)
+    return (type_id, *(source for source, target in PACKED_AS.items() if target == type_id))
+
+
 def repack(type_id: int, source: int) -> Variant:
     """From a file's format `source` to the packed layout of `type_id`."""
-    origin = (("FROM", source),) if type_id == F16_TILES else ()
+    origin = (("FROM", source),) if len(sources(type_id)) > 1 else ()
     return Variant("repack.cu", (("TYPE", type_id), *origin))
 
 
@@ -261,7 +275,7 @@ def all_variants(arch: int) -> Iterator[Variant]:
         if chunk(type_id):
             yield from of_experts(type_id, arch)
             yield dequantise(type_id)
-            for source in (1, 30) if type_id == F16_TILES else (type_id,):
+            for source in sources(type_id):
                 yield repack(type_id, source)
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim, arch)

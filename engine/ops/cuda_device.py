@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine import devices
 from engine.errors import DeviceFault, EngineError, KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
+from engine.quants import TYPES, QuantType, grid
 from kernels import variants
 from kernels.driver import Driver, DriverError, Kernel, Module
 from kernels.loader import CompileError, Loader
@@ -62,11 +63,19 @@ class Weight:
 
 def stored_as(type_id: int, arch: int = 80) -> int:
     """The format of a matrix on the card: its own, or F16 where there is no packed layout for it."""
+    type_id = variants.PACKED_AS.get(type_id, type_id)
     if type_id in variants.PACKED or type_id in (0, variants.F16_TILES):
         return type_id
     if variants.has_tiles(arch):
         return variants.F16_TILES
     return type_id if type_id in variants.FLOATS else 1
+
+
+def codebook(kind: QuantType) -> NDArray[np.uint16]:
+    """Entries as kernels look them up: a word for 4 weights, nibbles that count the values that occur."""
+    entries = grid(kind.name)
+    levels = np.searchsorted(np.unique(entries), entries).reshape(-1, 4)
+    return (levels << 4 * np.arange(4)).sum(axis=1).astype("<u2")
 
 
 def is_small(shape: tuple[int, ...]) -> bool:
@@ -246,6 +255,8 @@ class Card:
             with told():
                 for variant, code in self._loader.load(missing, self._on_progress).items():
                     self._modules[variant] = self._driver.load(code)
+                    if (type_id := dict(variant.defines).get("TYPE")) in variants.BOOKS:
+                        self._modules[variant].fill("codebook", codebook(TYPES[type_id]).tobytes())
 
     def kernel(self, variant: Variant, name: str, shared: int = 0) -> Kernel:
         """A kernel, built if need be."""
@@ -300,7 +311,7 @@ class Card:
         source, data = tensor.type.id, tensor.data
         type_id = stored_as(source, self.arch)
         type_id = 1 if not {type_id, source}.isdisjoint(self.unpacked) else type_id
-        if source != type_id and (type_id != variants.F16_TILES or source not in variants.FLOATS):
+        if source not in variants.sources(type_id):
             source, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
         of_it = variants.of_experts if len(heights) == 2 else variants.of_type
         if variants.chunk(type_id) or len(heights) == 1:

@@ -5,9 +5,9 @@
 // The bytes that the four nibbles of `low` half `s` choose.
 DEVICE u32 table_bytes(u32 low, int s) {
   const u32 within = low & 0x77777777u, half = ((low >> 1) & 0x44444444u) | 0x32103210u;
-  const u32 below = __byte_perm(TABLE_0, TABLE_4, s ? within >> 16 : within);
-  const u32 above = __byte_perm(TABLE_8, TABLE_12, s ? within >> 16 : within);
-  return __byte_perm(below, above, s ? half >> 16 : half);
+  const u32 below = bytes_of(TABLE_0, TABLE_4, s ? within >> 16 : within);
+  const u32 above = bytes_of(TABLE_8, TABLE_12, s ? within >> 16 : within);
+  return bytes_of(below, above, s ? half >> 16 : half);
 }
 
 // Unsigned codes of slab `s` of a pair: `low` has the bits of `layout.cuh` (Q8_0: the slab itself), `high` the
@@ -41,14 +41,14 @@ DEVICE u32 signed_codes(u32 low, u32 high, int s, int slab) {
     const u32 nibbles = (s ? low >> 1 : low << 3) & 0x78787878u;
     return (nibbles | ((high << (7 - slab)) & 0x80808080u)) ^ 0x80808080u;
   }
-  if (TYPE == Q3_K || TYPE == Q6_K)  // less ZERO, without carries into the next byte
+  if (TYPE == Q3_K || TYPE == Q6_K || TYPE == TQ2_0)  // less ZERO, without carries into the next byte
     return (codes(low, high, s, slab) + (0x80 - ZERO) * 0x01010101u) ^ 0x80808080u;
   return codes(low, high, s, slab);
 }
 
 // Four codes as f16: x = codes 0 and 2, y = codes 1 and 3, less ZERO.
 DEVICE uint2 f16_codes(u32 unsigned_codes) {
-  constexpr int zero = TYPE == Q8_0 || TABLE ? 128 : ZERO;
+  constexpr int zero = TYPE == Q8_0 || TABLE || BOOK ? 128 : ZERO;
   const u32 bias = half2_twice(1024.0f + zero);
   uint2 d;
   d.x = half2_sub((unsigned_codes & 0x00ff00ffu) | 0x64006400u, bias);

@@ -4,7 +4,7 @@
 // bits above those of the quants, QUANT bytes of quants. Chunks lie [row tile][superblock]; rows and columns beyond the
 // matrix are zero bytes. Quants are in the order of the A operand of mma.m16n8k32: lane 4g+t, word r
 // holds row g + 8 (r & 1), columns 4t..4t+3 + 16 (r >> 1) of a slab of 32, 16 bytes a lane.
-//   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab. Q2_K, Q3_K: 512
+//   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab. Q2_K, Q3_K, TQ2_0: 512
 //          bytes for four slabs, bits 2s, 2s+1 of a byte belong to slab 4i+s. Formats with a TABLE: the four nibbles of slab
 //          2i are the low half of a word, those of slab 2i+1 the high half, so that they choose bytes for prmt as they are.
 //   HIGH:  Q3_K, Q5_*: 512 bytes, bit j of a byte belongs to slab j. Q6_K: twice 512 bytes, bits 2s, 2s+1 to slab 4i+s.
@@ -12,28 +12,43 @@
 //   columns in the order 4t, 4t+2 | 4t+1, 4t+3: word 2j + i holds row g + 8i, columns 4t+j and 4t+j+2.
 //   HEAD:  Q4_K, Q5_K: the blocks' first 16 bytes (d, dmin, scales), row by row. Q2_K: 16 scales (minima in the high nibbles)
 //          a row, then 16 pairs d, dmin. Q3_K, Q6_K: 16 signed scales a row, then 16 d; IQ4_XS: 8 of them, then 16 d.
-//          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row; MXFP4: 8 exponents a row.
+//          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row; MXFP4: 8 exponents a row. TQ2_0: 16 d.
+//   Formats with a codebook: see codebook.cuh. TQ1_0 becomes TQ2_0.
 #pragma once
 #include "ptx.cuh"
 
 enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q2_K = 10, Q3_K = 11, Q4_K = 12, Q5_K = 13, Q6_K = 14,
-       IQ4_NL = 20, IQ4_XS = 23, BF16 = 30, MXFP4 = 39, F16_TILES = 1001 };
+       IQ2_XXS = 16, IQ2_XS = 17, IQ3_XXS = 18, IQ1_S = 19, IQ4_NL = 20, IQ3_S = 21, IQ2_S = 22, IQ4_XS = 23, IQ1_M = 29,
+       BF16 = 30, TQ1_0 = 34, TQ2_0 = 35, MXFP4 = 39, F16_TILES = 1001 };
 
 #if TYPE != 0 && TYPE != 1 && TYPE != 30
 constexpr bool K_QUANT = TYPE == Q4_K || TYPE == Q5_K;
 constexpr bool FIVE_BITS = TYPE == Q5_0 || TYPE == Q5_1 || TYPE == Q5_K;
-constexpr bool TWO_BITS = TYPE == Q2_K || TYPE == Q3_K;  // and one above, in Q3_K
+constexpr bool TWO_BITS = TYPE == Q2_K || TYPE == Q3_K || TYPE == TQ2_0;  // and one above, in Q3_K
 constexpr bool TABLE = TYPE == IQ4_NL || TYPE == IQ4_XS || TYPE == MXFP4;
 constexpr bool SIGNED_SCALES = TYPE == Q3_K || TYPE == Q6_K || TYPE == IQ4_XS;
 constexpr bool HAS_OFFSETS = TYPE == Q4_1 || TYPE == Q5_1;
-constexpr int ROW_HEAD = TYPE == F16_TILES ? 0 : TYPE == IQ4_XS || TYPE == MXFP4 ? 8 : 16;
-constexpr int HEAD = 16 * ROW_HEAD + (SIGNED_SCALES ? 32 : TYPE == Q2_K ? 64 : HAS_OFFSETS ? 256 : 0);
-constexpr int HIGH = TYPE == Q6_K ? 1024 : FIVE_BITS || TYPE == Q3_K ? 512 : 0;
-constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : TWO_BITS ? 1024 : 2048;
+constexpr bool IQ1 = TYPE == IQ1_S || TYPE == IQ1_M, IQ3 = TYPE == IQ3_XXS || TYPE == IQ3_S;
+constexpr bool IQ2 = TYPE == IQ2_XXS || TYPE == IQ2_XS || TYPE == IQ2_S, BOOK = IQ1 || IQ2 || IQ3;
+constexpr bool SIXTEEN = TYPE == IQ2_XS || TYPE == IQ2_S || TYPE == IQ1_M;  // columns that a scale is for, of these
+constexpr int SHARE = IQ3 ? 1 : 2, INDEX_LANES = 32 / SHARE, SIGNS = IQ2 || IQ3 ? 512 : 0;
+constexpr int ABOVE = IQ1 ? 4 : TYPE == IQ2_S ? 2 : TYPE == IQ2_XS || TYPE == IQ3_S ? 1 : 0;
+
+// Bytes that each row has in the head, where a row's d is behind them, and what d counts: with it all scales and codes are whole.
+constexpr int ROW_HEAD = TYPE == F16_TILES || TYPE == TQ2_0 ? 0
+                         : BOOK                             ? (SIXTEEN ? 8 : 4)
+                         : TYPE == IQ4_XS || TYPE == MXFP4  ? 8
+                                                            : 16;
+constexpr bool D_BEHIND = SIGNED_SCALES || BOOK || TYPE == TQ2_0;
+constexpr float D_SCALE = IQ1 || IQ2 ? 0.125f : TYPE == IQ3_XXS ? 0.25f : 1;
+
+constexpr int HEAD = 16 * ROW_HEAD + (D_BEHIND ? 32 : TYPE == Q2_K ? 64 : HAS_OFFSETS ? 256 : 0);
+constexpr int HIGH = BOOK ? SIGNS + 4 * ABOVE * INDEX_LANES : TYPE == Q6_K ? 1024 : FIVE_BITS || TYPE == Q3_K ? 512 : 0;
+constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : BOOK ? 32 * INDEX_LANES : TWO_BITS ? 1024 : 2048;
 constexpr int CHUNK = HEAD + HIGH + QUANT;
 
 // Codes are stored unsigned; a weight is scale * (code - ZERO) (+ or - an offset). Q8_0's are signed bytes, a TABLE's choose one.
-constexpr int ZERO = TYPE == Q4_0 ? 8 : TYPE == Q5_0 ? 16 : TYPE == Q6_K ? 32 : TYPE == Q3_K ? 4 : 0;
+constexpr int ZERO = TYPE == Q4_0 ? 8 : TYPE == Q5_0 ? 16 : TYPE == Q6_K ? 32 : TYPE == Q3_K ? 4 : TYPE == TQ2_0 ? 1 : 0;
 
 // The signed bytes that codes 0..3, 4..7, 8..11 and 12..15 stand for: twice an E2M1 number, else IQ4's.
 constexpr u32 TABLE_0 = TYPE == MXFP4 ? 0x03020100 : 0xbfad9881, TABLE_4 = TYPE == MXFP4 ? 0x0c080604 : 0xf6eaddcf;
@@ -51,8 +66,11 @@ DEVICE u32 k_mins(const uint4& head, int half) {
   return half == 0 ? head.z & 0x3f3f3f3fu : ((head.w >> 4) & 0x0f0f0f0fu) | ((head.z >> 2) & 0x30303030u);
 }
 
+#include "codebook.cuh"
+
 // One code of a chunk: row 0..15, column 0..255.
 DEVICE int code_at(const u8* chunk, int row, int column) {
+  if (BOOK) return book_code(chunk, row, column);
   const int slab = column >> 5, k = column & 31;
   const int at = 16 * (4 * (row & 7) + ((k & 15) >> 2)) + 4 * ((row >> 3) + 2 * (k >> 4)) + (k & 3);
   const u8* quants = chunk + HEAD + HIGH;
@@ -89,8 +107,13 @@ DEVICE float weight_at(const u8* chunk, int row, int column) {
     const u32 d = ((const u32*)behind)[row];
     return half2_low(d) * (float)(scale & 15) * code - half2_high(d) * (float)(scale >> 4);
   }
-  if (SIGNED_SCALES) {
-    const float d = f16_to_f32(((const u16*)behind)[row]);
+  if (D_BEHIND) {
+    const float d = D_SCALE * f16_to_f32(((const u16*)behind)[row]);
+    if (TYPE == TQ2_0) return d * code;
+    if (BOOK) {
+      const int i = SIXTEEN ? column >> 4 : slab, n = chunk[ROW_HEAD * row + (i >> 1)] >> (4 * (i & 1)) & (IQ1 ? 7 : 15);
+      return d * (float)(2 * n + 1) * code;
+    }
     return d * (float)(signed char)chunk[ROW_HEAD * row + (column >> (ROW_HEAD == 16 ? 4 : 5))] * code;
   }
   if (TYPE == MXFP4) return half_e8m0(chunk[8 * row + slab]) * code;

@@ -64,6 +64,13 @@ DEVICE int signed_byte_at(u32 word) {
   return d;
 }
 
+// The bytes of `b`:`a` that the nibbles of `selector` name, each below 8; __byte_perm would mask them.
+DEVICE u32 bytes_of(u32 a, u32 b, u32 selector) {
+  u32 d;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(selector));
+  return d;
+}
+
 DEVICE u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // c = A (16x32) B (32x8), signed bytes. Lane 4g+t holds A rows g and g+8, B column g, and of c the

@@ -30,11 +30,12 @@ struct Lane {
   DEVICE_METHOD const u8* chunk(int w) const { return weights + w * CHUNK; }
   DEVICE_METHOD uint4 head(int w, int r) const {
     if (ROW_HEAD == 16) return ((const uint4*)chunk(w))[g + 8 * r];
+    if (ROW_HEAD == 4) return make_uint4(((const u32*)chunk(w))[g + 8 * r], 0, 0, 0);
     const uint2 half = ((const uint2*)chunk(w))[g + 8 * r];
     return make_uint4(half.x, half.y, 0, 0);
   }
   DEVICE_METHOD uint4 offsets(int w, int r) const { return ((const uint4*)(chunk(w) + 256))[g + 8 * r]; }
-  DEVICE_METHOD float d(int w, int r) const { return f16_to_f32(((const u16*)(chunk(w) + 16 * ROW_HEAD))[g + 8 * r]); }
+  DEVICE_METHOD float d(int w, int r) const { return D_SCALE * f16_to_f32(((const u16*)(chunk(w) + 16 * ROW_HEAD))[g + 8 * r]); }
   DEVICE_METHOD u32 d_dmin(int w, int r) const { return ((const u32*)(chunk(w) + 256))[g + 8 * r]; }
   DEVICE_METHOD uint4 low(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + HIGH + 512 * i))[lane]; }
   DEVICE_METHOD uint4 high(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + 512 * i))[lane]; }
@@ -42,10 +43,21 @@ struct Lane {
   DEVICE_METHOD uint4 x(int n, int i) const { return ((const uint4*)(block(n) + 512 * i))[lane]; }
 };
 
-// The low words of a slab pair and the bits above them, of one row tile.
+// The low words of a slab pair and the bits above them, of one row tile. Of a codebook's formats: low words of indices (x and y
+// are the slabs), signs, and the bits above.
 struct Quants {
   uint4 low[TYPE == Q8_0 ? 2 : 1], high;
+  u32 above;
+  int t;
   DEVICE_METHOD Quants(const Lane& l, int w, int i) {
+    if (BOOK) {
+      const uint2 indices = *(const uint2*)book_indices(l.chunk(w), l.lane, i);
+      low[0] = make_uint4(indices.x, indices.y, 0, 0);
+      if (SIGNS) high = *(const uint4*)book_signs(l.chunk(w), l.lane);
+      if (ABOVE) above = *(const u32*)book_above(l.chunk(w), l.lane, i);
+      t = l.t;
+      return;
+    }
     if (TYPE == Q8_0) {
       low[0] = l.low(w, 2 * i);
       low[TYPE == Q8_0] = l.low(w, 2 * i + 1);
@@ -56,11 +68,25 @@ struct Quants {
     if (HIGH) high = l.high(w, TYPE == Q6_K ? i >> 1 : 0);
   }
   DEVICE_METHOD u32 low_word(int s, int r) const { return word_of(low[TYPE == Q8_0 ? s : 0], r); }
+
+  // Word r of slab `slab` = 2i + s as signed bytes times CODE_SCALE, and as the unsigned codes that `f16_codes` takes.
+  DEVICE_METHOD u32 signed_word(int s, int r, int slab) const {
+    if (BOOK) return book_bytes(s ? low[0].y : low[0].x, above, word_of(high, r), slab, r, t);
+    return signed_codes(low_word(s, r), word_of(high, r), s, slab);
+  }
+  DEVICE_METHOD u32 unsigned_word(int s, int r, int slab) const {
+    return BOOK ? signed_word(s, r, slab) ^ 0x80808080u : codes(low_word(s, r), word_of(high, r), s, slab);
+  }
 };
 
 // The whole number that scales columns 16 `half` .. of `slab`; `head` is of the row.
 DEVICE int scale_of(const uint4& head, int slab, int half) {
+  if (TYPE == TQ2_0) return 1;
   if (K_QUANT) return byte_at(k_scales(head, slab >> 2), slab & 3);
+  if (BOOK) {
+    const int i = SIXTEEN ? 2 * slab + half : slab;
+    return 2 * (int)(word_of(head, i >> 3) >> (4 * (i & 7)) & (IQ1 ? 7 : 15)) + 1;
+  }
   const int at = ROW_HEAD == 16 ? 2 * slab + half : slab, b = at & 3;
   const u32 word = word_of(head, at >> 2);
   if (TYPE == Q2_K) return byte_at(word & 0x0f0f0f0fu, b);
@@ -76,8 +102,12 @@ DEVICE float factor_of(const uint4& head, int slab) {
 
 #if FORM == 8
 // Slabs whose sums of scale * f * code * q are exact in 32 bits: 8 of 15 * 127 * 32 * 63 * 64 (Q4_K) and less, of Q5_K's 31 only 4,
-// of IQ4_XS's 127 and 32 only 2; 1: each slab is added as a float.
-constexpr int EXACT = TYPE == Q4_K || TWO_BITS ? 8 : TYPE == Q5_K ? 4 : TYPE == IQ4_XS ? 2 : 1;
+// of 43 and 31 (IQ2) or 62 and 31 (IQ3_XXS), too, of IQ4_XS's 127 and 32 only 2; 1: each slab is added as a float.
+constexpr int EXACT = TYPE == Q4_K || TWO_BITS || IQ1 || TYPE == IQ3_S ? 8
+                      : TYPE == Q5_K || BOOK                           ? 4
+                      : TYPE == IQ4_XS                                 ? 2
+                                                                       : 1;
+constexpr bool HALVES = TYPE == Q3_K || TYPE == Q6_K || SIXTEEN;  // a scale for 16 columns, so a product for each half of a slab
 
 // Row tiles that a warp does at a time: Q2_K's second sums would not fit the registers.
 constexpr int AT_ONCE = TYPE == Q2_K ? 1 : TILES;
@@ -114,7 +144,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
         const int slab = 2 * i + s;
         u32 a[4];
 #pragma unroll
-        for (int r = 0; r < 4; r++) a[r] = signed_codes(quants.low_word(s, r), word_of(quants.high, r), s, slab);
+        for (int r = 0; r < 4; r++) a[r] = quants.signed_word(s, r, slab);
         int scale[2][2];  // [row][k half]
         float d[2];
         u32 m[4];
@@ -143,7 +173,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
               whole[w][n][k] += (k & 1 ? f1 : f0) * c[k];
               minimum[w][n][k] += (k & 1 ? f1 : f0) * e[k];
             }
-          } else if constexpr (TYPE == Q3_K || TYPE == Q6_K) {
+          } else if constexpr (HALVES) {
             mma_s8_k16(c, a[0], a[1], x0);
             mma_s8_k16(e, a[2], a[3], x1);
 #pragma unroll
@@ -188,7 +218,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
     float d[2], dmin[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      if (SIGNED_SCALES) {
+      if (D_BEHIND) {
         d[r] = l.d(first + w, r);
       } else if (TYPE == Q2_K) {
         const u32 pair = l.d_dmin(first + w, r);
@@ -234,7 +264,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
 struct Heads {
   uint4 row[2];
   DEVICE_METHOD Heads(const Lane& l, int w) {
-    if (TYPE != F16_TILES) row[0] = l.head(w, 0), row[1] = l.head(w, 1);
+    if (ROW_HEAD) row[0] = l.head(w, 0), row[1] = l.head(w, 1);
   }
 };
 
@@ -255,7 +285,7 @@ DEVICE void slab_weights(u32 (&a)[2][4], const Lane& l, const Heads& heads, int 
       if (K_QUANT) {
         scale[0][r] = scale[1][r] = half2_twice(WEIGHT_SCALE * half2_low(h.x) * (float)scale_of(h, slab, 0));
         offset[0][r] = offset[1][r] = half2_twice(-WEIGHT_SCALE * half2_high(h.x) * (float)byte_at(k_mins(h, slab >> 2), slab & 3));
-      } else if (TYPE == Q2_K || SIGNED_SCALES) {
+      } else if (TYPE == Q2_K || D_BEHIND) {
         const u32 pair = TYPE == Q2_K ? l.d_dmin(w, r) : 0;
         const float d = WEIGHT_SCALE * (TYPE == Q2_K ? half2_low(pair) : l.d(w, r));
 #pragma unroll
@@ -274,7 +304,7 @@ DEVICE void slab_weights(u32 (&a)[2][4], const Lane& l, const Heads& heads, int 
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-      const uint2 code = f16_codes(codes(quants.low_word(s, r), word_of(quants.high, r), s, slab));
+      const uint2 code = f16_codes(quants.unsigned_word(s, r, slab));
       a[r >> 1][r & 1] = half2_fma(code.x, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
       a[r >> 1][2 + (r & 1)] = half2_fma(code.y, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
     }

@@ -20,6 +20,7 @@ EMBD, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY, FF, EXPERTS, USED = 512, 6, 2, 256,
 MIXES = (
     ("Q4_K", "Q6_K", "Q5_K"), ("Q8_0", "Q8_0", "Q8_0"), ("F16", "Q4_0", "BF16"),
     ("IQ4_XS", "Q3_K", "Q2_K"), ("MXFP4", "IQ4_NL", "MXFP4"),
+    ("IQ2_XXS", "IQ3_S", "IQ2_S"), ("IQ1_M", "TQ1_0", "IQ3_XXS"), ("IQ1_S", "IQ2_XS", "TQ2_0"),
 )  # fmt: skip
 NMSE = {Precision.FAST: (1e-3, 1e-2), Precision.EXACT: (1e-5, 1e-5)}
 """Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way."""

@@ -11,8 +11,8 @@ from engine.config import Precision
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Shape, StepInput
 from engine.ops.two_level import two_level
-from engine.quants import TYPES, by_name, dequantize
-from tests.reference.blocks import SCALES, random_tensor
+from engine.quants import TYPES, dequantize
+from tests.reference.blocks import extreme, random_tensor
 from tests.reference.packing import FORMATS
 
 NUMBERS = ("F16", "BF16", "F32")
@@ -88,19 +88,12 @@ def test_embeddings_equal_numpy(make_ops: Any, name: str) -> None:
 def test_extreme_codes_do_not_overflow(make_ops: Any) -> None:
     """Every code, scale and activation at its limit: integer sums are the largest that can be."""
     for name in FORMATS:
-        kind = by_name(name)
         for fill in (0x00, 0x7F, 0x80, 0xFF):
-            blocks = np.full((32 * 512 // kind.block, kind.bytes), fill, np.uint8)
-            one = np.frombuffer(np.float16(2**-10).tobytes(), np.uint8)
-            for at, _ in SCALES[name]:
-                blocks[:, at : at + 2] = one
-            if name == "MXFP4":
-                blocks[:, 0] = 120
-            w = Tensor("w", (32, 512), kind, blocks.reshape(32, -1))
+            w = extreme(random_tensor(np.random.default_rng(), name, 32, 512), fill)
             x = np.ones((N_TOKENS, 512), np.float32)
             x[1::2] = -1
             run = product_of(make_ops(), w, x)
-            want = two_level(x) @ dequantize(w.data, kind).astype(np.float64).T
+            want = two_level(x) @ dequantize(w.data, w.type).astype(np.float64).T
             tokens = np.arange(32)
             np.testing.assert_allclose(
                 run(tokens), want[tokens], rtol=1e-5, atol=1e-6 * np.abs(want).max()

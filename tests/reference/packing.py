@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.quants import by_name
+from tests.reference import books
+from tests.reference.books import BOOKS
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -19,13 +21,14 @@ Floats = NDArray[np.float32]
 BITS = {
     "Q4_0": (4, 0), "Q4_1": (4, 0), "Q5_0": (4, 1), "Q5_1": (4, 1), "Q8_0": (8, 0), "Q2_K": (2, 0),
     "Q3_K": (2, 1), "Q4_K": (4, 0), "Q5_K": (4, 1), "Q6_K": (4, 2), "IQ4_NL": (4, 0),
-    "IQ4_XS": (4, 0), "MXFP4": (4, 0),
+    "IQ4_XS": (4, 0), "MXFP4": (4, 0), "TQ1_0": (2, 0), "TQ2_0": (2, 0),
 }  # fmt: skip
-FORMATS = tuple(BITS)
-ZERO = {"Q4_0": 8, "Q5_0": 16, "Q6_K": 32, "Q3_K": 4}
+FORMATS = (*BITS, *BOOKS)
+ZERO = {"Q4_0": 8, "Q5_0": 16, "Q6_K": 32, "Q3_K": 4, "TQ1_0": 1, "TQ2_0": 1}
 HEADS = {
     "Q4_1": (16, 16), "Q5_1": (16, 16), "Q2_K": (16, 4), "Q3_K": (16, 2), "Q6_K": (16, 2),
-    "IQ4_XS": (8, 2), "MXFP4": (8,),
+    "IQ4_XS": (8, 2), "MXFP4": (8,), "TQ1_0": (2,), "TQ2_0": (2,), "IQ2_XXS": (4, 2), "IQ2_XS": (8, 2),
+    "IQ2_S": (8, 2), "IQ3_XXS": (4, 2), "IQ3_S": (4, 2), "IQ1_S": (4, 2), "IQ1_M": (8, 2),
 }  # fmt: skip
 """Bytes that each row has in each part of a chunk's head; others have 16 in one."""
 
@@ -90,6 +93,14 @@ def take_apart(data: Bytes, name: str, columns: int) -> Parts:
         low = _fields(b[..., :128].reshape(*shape, 2, 64), 4).reshape(*shape, 8, 32)
         codes = low | _fields(b[..., 128:192].reshape(*shape, 2, 32), 2).reshape(low.shape) << 4
         heads = [b[..., 192:208], b[..., 208:]]
+    elif name == "TQ2_0":
+        codes, heads = _fields(b[..., :64].reshape(*shape, 2, 32), 2), [b[..., 64:]]
+    elif name == "TQ1_0":  # digits of base 3 as fractions of 256
+        powers = np.array([[1], [3], [9], [27], [81]], np.uint8)
+        parts = [(b[..., :32], 5), (b[..., 32:48], 5), (b[..., 48:52], 4)]
+        digits = [(p[..., None, :] * powers[:n]).reshape(*shape, -1) for p, n in parts]
+        codes = np.concatenate(digits, axis=-1).astype(np.uint16) * 3 >> 8
+        heads = [b[..., 52:]]
     else:
         assert name == "IQ4_XS"
         codes = _fields(b[..., 8:].reshape(*shape, 8, 16), 4).reshape(*shape, 8, 32)
@@ -114,8 +125,27 @@ def separated(quants: Bytes, bits: int) -> Bytes:
     return ((quants >> shift) & ((1 << bits) - 1)).astype(np.uint8).reshape(*shape, 8, 32, 4, 4)
 
 
+def _pack_book(data: Bytes, name: str, columns: int) -> Bytes:
+    """`pack` for a format with a codebook."""
+    kind, superblocks = by_name(name), columns // 256
+    blocks = np.zeros((-(-len(data) // 16) * 16, superblocks, kind.bytes), np.uint8)
+    blocks[: len(data)] = data.reshape(len(data), superblocks, kind.bytes)
+    tiles = blocks.reshape(-1, 16, superblocks, kind.bytes).swapaxes(1, 2)
+    index, signs, scales, d = books.take_apart(np.ascontiguousarray(tiles), name)
+    body = books.laid(index, signs, name, ROW, COLUMN)
+    flat = (*body.shape[:2], -1)
+    return np.concatenate([interleaved_pairs(scales).reshape(flat), d.reshape(flat), body], axis=2)
+
+
+def interleaved_pairs(nibbles: Bytes) -> Bytes:
+    """(.., 2 n) nibbles -> (.., n) bytes, the first in the low half."""
+    return nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+
+
 def pack(data: Bytes, name: str, columns: int) -> Bytes:
     """(row tiles, superblocks, chunk bytes)."""
+    if name in BOOKS:
+        return _pack_book(data, name, columns)
     parts = take_apart(data, name, columns)
     tiles, superblocks = -(-len(data) // 16), parts.codes.shape[1] // 256
     codes = np.zeros((tiles * 16, superblocks * 256), np.uint8)
@@ -154,6 +184,8 @@ def words(chunks: Bytes, name: str) -> Bytes:
 
 def signed_words(chunks: Bytes, name: str) -> NDArray[np.int32]:
     """As `words`, the signed numbers that codes stand for."""
+    if name in BOOKS:
+        return books.signed_words(chunks[..., 16 * sum(HEADS[name]) :], name)
     codes = words(chunks, name)
     if name in TABLES:
         return np.array(TABLES[name], np.int32)[codes]
@@ -193,6 +225,12 @@ def weights_of(chunks: Bytes, name: str) -> Floats:
         scale, low = (heads[0] & 15) * d[..., :1], (heads[0] >> 4) * -d[..., 1:]
     elif name in ("Q3_K", "Q6_K", "IQ4_XS"):
         scale = halves(1) * heads[0].view(np.int8)
+    elif name in ("TQ1_0", "TQ2_0"):
+        scale = halves(0)
+    elif name in BOOKS:
+        n = np.stack([heads[0] & 15, heads[0] >> 4], axis=-1).reshape(*heads[0].shape[:-1], -1)
+        n = n & 7 if name.startswith("IQ1") else n
+        scale = halves(1) * np.float32(books.D_SCALE.get(name, 1 / 8)) * (2 * n + 1)
     elif name == "MXFP4":
         e = heads[0].astype(np.int32)
         scale = np.ldexp(np.float32(1), e - 128)

@@ -7,6 +7,8 @@ typedef unsigned int u32;
 #define DEVICE static inline
 #define DEVICE_METHOD inline
 #define __global__
+#define __device__
+#define __ldg(p) (*(p))
 #define __restrict__
 #define __launch_bounds__(n)
 struct uint2 { u32 x, y; };
@@ -14,6 +16,22 @@ struct uint4 { u32 x, y, z, w; };
 struct float4 { float x, y, z, w; };
 struct float2 { float x, y; };
 static inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
+static inline u32 __byte_perm(u32 a, u32 b, u32 selector) {
+  const unsigned long long both = (unsigned long long)b << 32 | a;
+  u32 d = 0;
+  for (int i = 0; i < 4; i++) d |= (u32)(both >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
+  return d;
+}
+static inline u32 bytes_of(u32 a, u32 b, u32 selector) {
+  u32 d = 0;
+  for (int i = 0; i < 4; i++) {
+    const u32 at = selector >> (4 * i) & 15, word = at & 4 ? b : a;
+    u32 byte = word >> (8 * (at & 3)) & 255;
+    if (at & 8) byte = byte & 128 ? 255 : 0;  // what prmt does, which nobody wants here
+    d |= byte << (8 * i);
+  }
+  return d;
+}
 static inline u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 struct Index { int x, y, z; };
 static thread_local Index blockIdx, threadIdx, blockDim, gridDim;
@@ -52,12 +70,6 @@ static inline float __uint_as_float(u32 bits) {
   float f;
   memcpy(&f, &bits, 4);
   return f;
-}
-static inline u32 __byte_perm(u32 a, u32 b, u32 selector) {
-  const unsigned long long both = (unsigned long long)b << 32 | a;
-  u32 d = 0;
-  for (int i = 0; i < 4; i++) d |= (u32)(both >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
-  return d;
 }
 template <int I>
 static inline int signed_byte_at(u32 word) { return (signed char)(word >> (8 * I)); }

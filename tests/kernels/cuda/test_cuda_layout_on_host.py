@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.quants import by_name, dequantize
-from kernels.loader import SOURCES
-from kernels.variants import F16_TILES, PACKED, chunk
+from engine.ops.cuda_device import codebook, stored_as
+from engine.quants import QuantType, by_name, dequantize
+from kernels.loader import SOURCES, expand
+from kernels.variants import BOOKS, F16_TILES, chunk
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, pack
 
@@ -57,14 +58,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     assert compiler, "A C++ compiler is needed to test the layout code."
 
-    def build(file: str, driver: str, type_id: int, source_type: int = 0) -> ctypes.CDLL:
-        layout = (SOURCES / "include" / "layout.cuh").read_text(encoding="utf-8")
-        kernel = (SOURCES / file).read_text(encoding="utf-8")
-        text = f'#include "{HERE / "host.h"}"\n' + layout.replace('#include "ptx.cuh"', "") + kernel
-        text = text.replace("#pragma once", "").replace('#include "layout.cuh"', "") + driver
-        source = folder / f"{file}-{type_id}-{source_type}.cpp"
+    def build(file: str, driver: str, kind: QuantType) -> ctypes.CDLL:
+        type_id = stored_as(kind.id) if file == "repack.cu" or kind.name in FORMATS else kind.id
+        ptx = (SOURCES / "include" / "ptx.cuh").read_text(encoding="utf-8")
+        text = expand(file).replace(ptx.replace("#pragma once\n", ""), "")
+        text = f'#include "{HERE / "host.h"}"\n{text}{driver}'
+        source = folder / f"{file}-{type_id}-{kind.id}.cpp"
         source.write_text(text, encoding="utf-8")
-        library = folder / f"{file}-{type_id}-{source_type}.so"
+        library = folder / f"{file}-{type_id}-{kind.id}.so"
         flags = [
             "-std=c++17",
             "-O1",
@@ -73,10 +74,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
             "-ffp-contract=off",
             "-w",
             f"-DTYPE={type_id}",
-            f"-DFROM={source_type}",
+            f"-DFROM={kind.id}",
         ]
         subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True, timeout=60)
-        return ctypes.CDLL(str(library))
+        built = ctypes.CDLL(str(library))
+        if type_id in BOOKS:
+            book = codebook(kind)
+            (ctypes.c_uint16 * book.size).in_dll(built, "codebook")[:] = book.tolist()
+        return built
 
     return build
 
@@ -91,8 +96,8 @@ def test_repack_and_reader_equal_numpy(compiled: Callable[..., ctypes.CDLL], nam
     ):
         tensor = random_tensor(rng, name, rows, columns)
         tiles, superblocks = -(-rows // 16), -(-columns // 256)
-        packed = np.full((tiles, superblocks, PACKED[tensor.type.id]), 0xAA, np.uint8)
-        library = compiled("repack.cu", DRIVER, tensor.type.id)
+        packed = np.full((tiles, superblocks, chunk(stored_as(tensor.type.id))), 0xAA, np.uint8)
+        library = compiled("repack.cu", DRIVER, tensor.type)
 
         def pointer(array: np.ndarray) -> ctypes.c_void_p:
             return ctypes.c_void_p(array.ctypes.data)
@@ -117,7 +122,7 @@ def test_embedding_equals_numpy(compiled: Callable[..., ctypes.CDLL], name: str)
     found = tokens[::-1].copy()
     sent = np.where(np.arange(9) % 3 == 1, -9 + np.arange(9), tokens).astype(np.int32)
     pointers = (ctypes.c_void_p(a.ctypes.data) for a in (table, sent, found, x))
-    compiled("embed.cu", EMBED, tensor.type.id).run(*pointers, 512, 9)
+    compiled("embed.cu", EMBED, tensor.type).run(*pointers, 512, 9)
     np.testing.assert_array_equal(x, tensor.dequantize().reshape(37, 512)[tokens])
 
 
@@ -131,7 +136,7 @@ def test_numbers_in_chunks_stay_the_same_and_lie_as_operands(
     values = tensor.dequantize().reshape(rows, columns)
     tiles, superblocks = 3, 2
     packed = np.full((tiles, superblocks, chunk(F16_TILES)), 0xAA, np.uint8)
-    library = compiled("repack.cu", DRIVER, F16_TILES, tensor.type.id)
+    library = compiled("repack.cu", DRIVER, tensor.type)
     data = np.ascontiguousarray(tensor.data)
     pointers = (ctypes.c_void_p(a.ctypes.data) for a in (data, packed))
     row_bytes = ctypes.c_longlong(2 * columns)

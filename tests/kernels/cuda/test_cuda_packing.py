@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.ops.cuda_device import stored_as
 from engine.ops.two_level import two_level
 from engine.quants import by_name, dequantize
-from kernels.variants import PACKED
+from kernels.variants import chunk
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, codes_of, pack, signed_words, weights_of
 
@@ -52,7 +53,7 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_packing_keeps_every_weight_bit_for_bit(name: str, shape: tuple[int, int]) -> None:
     tensor = random_tensor(np.random.default_rng(), name, *shape)
     chunks = pack(tensor.data, name, shape[1])
-    assert chunks.shape[2] == PACKED[tensor.type.id]
+    assert chunks.shape[2] == chunk(stored_as(tensor.type.id))
     weights = weights_of(chunks, name)
     np.testing.assert_array_equal(weights[: shape[0]], dequantize(tensor.data, tensor.type))
     assert not weights[shape[0] :].any()

@@ -10,17 +10,17 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine.gguf import Tensor
+from engine.ops.cuda_device import codebook, stored_as
 from engine.ops.two_level import _factor, _levels, two_level
-from engine.quants import by_name, dequantize
+from engine.quants import QuantType, by_name, dequantize
 from kernels.loader import SOURCES
-from tests.reference.blocks import SCALES, random_tensor
+from kernels.variants import BOOKS
+from tests.reference.blocks import extreme, random_tensor
 from tests.reference.packing import FORMATS, pack
 
 HERE = Path(__file__).parent
@@ -33,10 +33,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     assert compiler, "A C++ compiler is needed to test the products' unit."
 
-    def build(type_id: int, form: int) -> ctypes.CDLL:
+    def build(kind: QuantType, form: int) -> ctypes.CDLL:
+        type_id = stored_as(kind.id)
         texts = []
         for name in ("activation", "layout", "fragment", "unit"):
             text = (SOURCES / "include" / f"{name}.cuh").read_text(encoding="utf-8")
+            book = (SOURCES / "include" / "codebook.cuh").read_text(encoding="utf-8")
+            text = text.replace('#include "codebook.cuh"\n', book)
             lines = (
                 s for s in text.splitlines(True) if not s.startswith(("#include", "#pragma once"))
             )
@@ -56,7 +59,11 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
             str(HERE / "unit.cpp"),
         ]
         subprocess.run(command, check=True, timeout=60)
-        return ctypes.CDLL(str(library))
+        built = ctypes.CDLL(str(library))
+        if type_id in BOOKS:
+            book = codebook(kind)
+            (ctypes.c_uint16 * book.size).in_dll(built, "codebook")[:] = book.tolist()
+        return built
 
     return build
 
@@ -105,27 +112,17 @@ def f16_blocks(x: np.ndarray) -> np.ndarray:
     return blocks
 
 
-def extreme(rng: np.random.Generator, w: Tensor, fill: int) -> Tensor:
-    """`w` with that byte everywhere but in its f16 scales: codes and scales at their limits."""
-    data = w.data.reshape(-1, w.type.bytes).copy()
-    scales = [i for at, _ in SCALES[w.type.name] for i in (at, at + 1)]
-    if w.type.name == "MXFP4":
-        scales = [0]
-    data[:, [i for i in range(w.type.bytes) if i not in scales]] = fill
-    return replace(w, data=data.reshape(w.data.shape))
-
-
 @pytest.mark.parametrize("form", (8, 16))
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_unit_equals_numpy(compiled: Callable[..., ctypes.CDLL], name: str, form: int) -> None:
     rng = np.random.default_rng()
-    library = compiled(by_name(name).id, form)
+    library = compiled(by_name(name), form)
     for fill in (None, 0x00, 0x7F, 0x80, 0xFF):
         w = random_tensor(rng, name, 32, 256)
         x = rng.standard_normal((8 * GROUPS, 256)).astype(np.float32)
         x[:, rng.integers(0, 256, 3)] *= 50
         if fill is not None:
-            w = extreme(rng, w, fill)
+            w = extreme(w, fill)
         weights = dequantize(w.data, w.type).astype(np.float64)
         if fill is not None:  # activations at their limit and of one sign with the weights
             x = np.where(weights[: 8 * GROUPS] < 0, np.float32(-1), np.float32(1))
