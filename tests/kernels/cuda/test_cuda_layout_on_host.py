@@ -40,13 +40,14 @@ extern "C" void weights(const u8* packed, float* out, int superblocks, int rows)
 
 
 EMBED = """
-extern "C" void run(const u8* table, const int* tokens, const int* found, float* x, int columns, int rows) {
+extern "C" void run(const u8* table, const int* tokens, const int* found, int* read,
+                    float* x, int columns, int rows) {
   gridDim = {rows, (columns + 255) / 256, 1}, blockDim = {256, 1, 1};
   for (int m = 0; m < rows; m++)
     for (int y = 0; y < gridDim.y; y++)
       for (int t = 0; t < 256; t++) {
         blockIdx = {m, y, 0}, threadIdx = {t, 0, 0};
-        embed(table, tokens, found, x, columns, 1.0f);
+        embed(table, tokens, found, read, x, columns, 1.0f);
       }
 }
 """
@@ -119,10 +120,11 @@ def test_embedding_equals_numpy(compiled: Callable[..., ctypes.CDLL], name: str)
     table = pack(tensor.data, name, 512) if name in FORMATS else np.ascontiguousarray(tensor.data)
     tokens = rng.integers(0, 37, 9).astype(np.int32)
     x = np.full((9, 512), np.nan, np.float32)
-    found = tokens[::-1].copy()
+    found, read = tokens[::-1].copy(), np.zeros_like(tokens)
     sent = np.where(np.arange(9) % 3 == 1, -9 + np.arange(9), tokens).astype(np.int32)
-    pointers = (ctypes.c_void_p(a.ctypes.data) for a in (table, sent, found, x))
+    pointers = (ctypes.c_void_p(a.ctypes.data) for a in (table, sent, found, read, x))
     compiled("embed.cu", EMBED, tensor.type).run(*pointers, 512, 9)
+    np.testing.assert_array_equal(read, tokens)
     np.testing.assert_array_equal(x, tensor.dequantize().reshape(37, 512)[tokens])
 
 
