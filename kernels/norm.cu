@@ -15,16 +15,15 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
   const int column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
   const Addends addends = addends_of(y, m, inside ? column : 0);
-  float w[8] = {};
-  if (inside) {
-    const float4 a = *(const float4*)(weight + column), b = *(const float4*)(weight + column + 4);
-    w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w, w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
-  }
-  wait_for_previous(out);
+  const bool last = inside && threadIdx.x < 32;  // of the warp that does the rest
+  const float4 wa = load4(weight + column, last), wb = load4(weight + column + 4, last);
+  const float w[8] = {wa.x, wa.y, wa.z, wa.w, wb.x, wb.y, wb.z, wb.w};
+  wait_to_read(out);
   float v[8] = {}, sum = 0;
   const float y_squares = read_squares(y, m);
   float* at = x + (size_t)m * columns + column;
-  const float4 a = load4(at, inside), b = load4(at + 4, inside);
+  const float4 a = load4(at, last), b = load4(at + 4, last);
+  reads_are_out(out);
   if (!add_up_together<8, 8>(addends, v)) return;
   const float factor = y.count ? factor_of(y, y_squares) : 0;
   if (inside) {

@@ -1,9 +1,16 @@
 // h = silu(gate) * up of a product gate|up, written in the forms that the next product reads.
 //
 // Grid (superblocks, M), four warps that share the addends of 256 columns, two those of gate and two those of up; or, not
-// `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. `columns` is a multiple of 8.
+// `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. Both add in one order. `columns` is a multiple of 8.
 #include "activation.cuh"
 #include "product.cuh"
+
+typedef Coming<8, 1> Half;  // every other addend
+
+DEVICE void add(float (&v)[8], const float (&other)[8]) {
+#pragma unroll
+  for (int j = 0; j < 8; j++) v[j] += other[j];
+}
 
 extern "C" __global__ void __launch_bounds__(128, 4)
 swiglu(Product gate_up, int columns, int together, Activation out) {
@@ -14,13 +21,14 @@ swiglu(Product gate_up, int columns, int together, Activation out) {
   const bool inside = column < columns;
   const int at = inside ? column : 0, first = together && warp >= 2 ? columns + at : at;
   const Addends of_first = addends_of(gate_up, m, first), of_up = addends_of(gate_up, m, columns + at);
-  wait_for_previous(out);
-  if (256 * superblock >= columns) return;
+  wait_to_read(out);
   float h[8] = {}, up[8] = {};
   const float squares = read_squares(gate_up, m);
   if (together) {
     const Addends mine = share_of(of_first, warp & 1, 2);
-    Coming<8, 2>(mine).add_up(mine, h);
+    Half half(mine);
+    reads_are_out(out);
+    half.add_up(mine, h);
     if (warp)
 #pragma unroll
       for (int j = 0; j < 2; j++) others[warp - 1][j][lane] = make_float4(h[4 * j], h[4 * j + 1], h[4 * j + 2], h[4 * j + 3]);
@@ -33,8 +41,15 @@ swiglu(Product gate_up, int columns, int together, Activation out) {
       up[4 * j] = a.x + b.x, up[4 * j + 1] = a.y + b.y, up[4 * j + 2] = a.z + b.z, up[4 * j + 3] = a.w + b.w;
     }
   } else {
-    add_up(of_first, h);
-    add_up(of_up, up);
+    const Addends mine[4] = {share_of(of_first, 0, 2), share_of(of_first, 1, 2), share_of(of_up, 0, 2), share_of(of_up, 1, 2)};
+    Half gate_even(mine[0]), gate_odd(mine[1]), up_even(mine[2]), up_odd(mine[3]);
+    reads_are_out(out);
+    if (256 * superblock >= columns) return;
+    float odd[8];
+    gate_even.add_up(mine[0], h), gate_odd.add_up(mine[1], odd);
+    add(h, odd);
+    up_even.add_up(mine[2], up), up_odd.add_up(mine[3], odd);
+    add(up, odd);
   }
   const float factor = factor_of(gate_up, squares);
 #pragma unroll

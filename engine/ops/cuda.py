@@ -367,13 +367,16 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         tiles = next(b for b in BUCKETS if b >= found)
         graph = tape.graphs.get((bucket, tiles))
         if graph is None:
-            sequences = min(bucket, self._limits.sequences)
-            p = Pass(bucket, self._short_form, tiles, bucket, 0, sequences)
-            with self.card.capture() as captured:
-                for node in tape.nodes:
-                    node.launch(p)
-            graph = tape.graphs[bucket, tiles] = captured.graph
+            graph = tape.graphs[bucket, tiles] = self.graph(bucket, tiles, tape)
         graph.launch(stream=self.card.stream)
+
+    def graph(self, rows: int, tiles: int, tape: Tape | None = None) -> Any:
+        """A new graph of a short step of `rows` rows in `tiles` tiles of attention, both of `BUCKETS`."""
+        p = Pass(rows, self._short_form, tiles, rows, 0, min(rows, self._limits.sequences))
+        with self.card.capture() as captured:
+            for node in (tape or self._tapes[0]).nodes:
+                node.launch(p)
+        return captured.graph
 
     def _launch_body(
         self, step: StepInput, tape: Tape, after: Callable[[Node, int], None] | None = None

@@ -172,6 +172,7 @@ class Card:
             self._loader = Loader(self.arch, cache, newest=self.driver // 1000)
         self.unpacked: frozenset[int] = frozenset()
         self.timeline: list[tuple[str, Any]] | None = None
+        self.wanted: Callable[[str], bool] | None = None
         self._on_progress = on_progress
         self._modules: dict[Variant, Module] = {}
         self._kernels: dict[tuple[Variant, str], Kernel] = {}
@@ -275,7 +276,12 @@ class Card:
         args: tuple[Any, ...],
         dependent: bool = False,
     ) -> None:
-        """Put a kernel on the stream; while there is a `timeline`, alone and with an event behind it."""
+        """Put a kernel on the stream, unless its name is not `wanted`.
+
+        While there is a `timeline`, it runs alone and with an event behind it.
+        """
+        if self.wanted is not None and not self.wanted(kernel.name):
+            return
         if self.timeline is None:
             kernel.launch(self.stream.ptr, grid, threads, args, dependent)
             return

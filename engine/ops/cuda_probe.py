@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from engine.ops.base import StepInput
-from engine.ops.cuda import CudaOps
+from engine.ops.cuda import BUCKETS, CudaOps
+from engine.ops.cuda_buffers import MOST_ROWS
 from engine.ops.cuda_device import Card, told
 from kernels import variants
 
@@ -17,6 +20,7 @@ _READ = 4 << 30
 _LEAST_READ = 64 << 20
 _ROUNDS = 4096
 _REPEATS = 7
+_REPLAYS = 20
 _PAUSE_NS = 20_000_000  # longer than it takes to put a step's launches on the stream
 _TILES = 8  # independent products of a warp; `kernels/probe.cu`
 
@@ -32,7 +36,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Seconds of all launches of a kernel in one step, and how many they are."""
+    """Seconds of all launches of a kernel in one step, as `profile` counts them, and how many they are."""
 
     name: str
     seconds: float
@@ -90,11 +94,52 @@ def _seconds(card: Card, launch: Callable[[], None]) -> float:
 
 
 def profile(ops: CudaOps, step: StepInput, repeats: int = 5) -> list[KernelTime]:
-    """The kernels of a step by their time, each alone on the card, medians of `repeats` steps.
+    """The kernels of a step by their time, medians of `repeats`.
 
-    The stream is held up while the launches are put on it, so that the gaps between them do not count;
-    in a captured graph kernels also overlap, so a step takes less than their sum.
+    In steps that are replayed as a graph it is what the graph takes longer than one without the kernel: what
+    lies behind other kernels does not count, and the sum is less than the step. In longer steps it is the
+    time of each kernel alone on the card.
     """
+    found = (
+        _added(ops, step, repeats) if len(step.tokens) <= MOST_ROWS else _alone(ops, step, repeats)
+    )
+    return sorted(found, key=lambda t: -t.seconds)
+
+
+def _added(ops: CudaOps, step: StepInput, repeats: int) -> list[KernelTime]:
+    card, names = ops.card, Counter[str]()
+    with told():
+        ops.run(step)
+        rows = next(b for b in BUCKETS if b >= len(step.tokens))
+        try:
+            card.wanted = lambda name: bool(names.update([name])) or True
+            whole = ops.graph(rows, rows)
+            found = []
+            for name, launches in names.items():
+                card.wanted = name.__ne__
+                without = ops.graph(rows, rows)
+                pairs = [(_replayed(card, whole), _replayed(card, without)) for _ in range(repeats)]
+                seconds = statistics.median(a - b for a, b in pairs)
+                found.append(KernelTime(name, max(0.0, seconds), launches))
+        finally:
+            card.wanted = None
+        ops.run(step)  # nothing that was left out may stay in the pages
+    return found
+
+
+def _replayed(card: Card, graph: Any) -> float:
+    """Seconds of one replay among several."""
+    graph.launch(stream=card.stream)
+    first = card.event()
+    for _ in range(_REPLAYS):
+        graph.launch(stream=card.stream)
+    last = card.event()
+    card.stream.synchronize()
+    return card.seconds(first, last) / _REPLAYS
+
+
+def _alone(ops: CudaOps, step: StepInput, repeats: int) -> list[KernelTime]:
+    """The stream is held up while the launches are put on it, so that the gaps between them do not count."""
     card = ops.card
     card.use()
     pause = card.kernel(variants.probe(), "pause")
@@ -116,5 +161,4 @@ def profile(ops: CudaOps, step: StepInput, repeats: int = 5) -> list[KernelTime]
     found: dict[str, list[float]] = {}
     for i, (name, _) in enumerate(runs[0]):
         found.setdefault(name, []).append(statistics.median(run[i][1] for run in runs[1:]))
-    times = [KernelTime(name, sum(spans), len(spans)) for name, spans in found.items()]
-    return sorted(times, key=lambda t: -t.seconds)
+    return [KernelTime(name, sum(spans), len(spans)) for name, spans in found.items()]

@@ -28,6 +28,16 @@ DEVICE void wait_for_previous(const Activation& out) {
   if (!out.early) let_next_start();
 }
 
+// The same in two steps, so that this kernel's own reads are on their way before the next product's.
+DEVICE void wait_to_read(const Activation& out) {
+  if (out.early) let_next_start();
+  wait_for_previous();
+}
+
+DEVICE void reads_are_out(const Activation& out) {
+  if (!out.early) let_next_start();
+}
+
 DEVICE void write_int8(u8* block, int g, const float (&v)[8]) {
   const int lane = threadIdx.x & 31, slab = lane >> 2;
   float high = 0;

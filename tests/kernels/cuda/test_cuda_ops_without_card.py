@@ -7,6 +7,7 @@ import lzma
 import re
 import sys
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -24,6 +25,7 @@ from engine.models.base import model_of
 from engine.ops import cuda_device
 from engine.ops.base import DeltaShape, Limits, Rope, Shape, StepInput
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_probe import profile
 from engine.ops.cuda_trust import Distrust
 from engine.placement import resolve
 from engine.quants import TYPES
@@ -138,6 +140,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
         Stream=Stream,
         Event=Event,
         alloc_pinned_memory=bytearray,
+        get_elapsed_time=lambda first, last: 20.0,
     )
 
     class Kernel:
@@ -281,6 +284,23 @@ def test_launches_match_the_kernels(notes: Notes, formats: tuple[str, str, str])
     assert (back == page).all() and page.size == ops.memory()["kv"] // 8
     ops.close()
     assert not notes.memory
+
+
+def test_a_profile_leaves_each_kernel_out_once(notes: Notes) -> None:
+    ops = CudaOps()
+    record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+    ops.run(step(7, 7))
+    notes.launches.clear()
+    ops.graph(8, 8)
+    whole = Counter(name for name, *_ in notes.launches)
+    notes.launches.clear()
+    found = profile(ops, step(7, 7))
+    assert {t.name: t.launches for t in found} == dict(whole)
+    launched = Counter(name for name, *_ in notes.launches)
+    assert launched == {name: n * len(whole) for name, n in whole.items()}  # and once with all
+    assert all(t.seconds == 0 for t in found)
+    assert {t.name for t in profile(ops, step(33, 1))} >= {"matmul", "flash", "add_norm"}
+    ops.close()
 
 
 def test_states_go_to_the_host_and_come_back(notes: Notes) -> None:
