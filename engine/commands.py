@@ -317,6 +317,8 @@ def connect(args: argparse.Namespace, console: Console) -> None:
         console.data(found.text, end="")
         console.say(f"These settings belong into {found.file}; --write puts them there.")
     console.say(f"Start it with: {found.start}")
+    if (advice := connecting.advice(args.client, target)) is not None:
+        console.say(advice)
 
 
 def daemon(args: argparse.Namespace, console: Console) -> None:

@@ -21,6 +21,8 @@ NO_KEY = "lucebox"
 
 _WAIT_S = 10.0
 _ANSWER = 8192
+# What was seen of their system prompts and tools in November 2026, in tokens.
+_OWN_PROMPTS = {"claude-code": 20_100, "codex": 6_400, "opencode": 7_600, "pi": 1_400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,18 @@ def _is_here(url: str) -> bool:
 def recipe(client: str, target: Target, home: Path | None = None) -> Recipe:
     """The settings of one of `CLIENTS`, whose files are in the user's home."""
     return CLIENTS[client](target, home or Path.home())
+
+
+def advice(client: str, target: Target) -> str | None:
+    """What to do where the client's own prompt and an answer do not fit the context; some sum up forever."""
+    prompt = _OWN_PROMPTS[client]
+    if prompt + target.answer <= target.context:
+        return None
+    least = -(-(prompt + _ANSWER) // 1024) * 1024
+    return (
+        f"The prompt of {client} takes about {prompt:,} tokens by itself, and the context of the model holds"
+        f" {target.context:,}. Load the model with --max-ctx {least} or more."
+    )
 
 
 def write(found: Recipe) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,13 @@ def test_a_file_that_cannot_be_read_is_left_alone(home: Path) -> None:
 def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(EngineError, match="lucebox serve"):
         connect.find_target("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_context_that_the_client_fills_by_itself_is_told(client: str) -> None:
+    small = replace(TARGET, context=2048)
+    said = connect.advice(client, small)
+    assert said is not None and client in said and "2,048" in said
+    least = int(said.split("--max-ctx ")[1].split(" ")[0])
+    assert connect.advice(client, replace(TARGET, context=least)) is None
+    assert connect.advice(client, replace(TARGET, context=least // 4)) is not None
