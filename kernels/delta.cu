@@ -6,207 +6,131 @@
 // Value head j goes with key head j % n_k. A token is a step of one loop, in prompts too: its bits do not depend on the batch.
 // Sequence s of a step is int4 {first row, rows, 2 slot + tried, position of the first row}. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
-// H200, 2026-11-30, 48 heads, by itself: 7.6 us (recur) at M = 1, 13 at 16, 0.83 ms for 2,048 tokens of a prompt.
-#include "activation.cuh"
-#include "product.cuh"
+// H200, 2026-11-30, 48 heads, a layer in a graph: 5.7 us for a row (`row`), 14 for 8 (`convolve`, `recur`), 17 for 16.
+#include "delta.cuh"
 
-constexpr int DIM = 128, TOKENS = 16, EACH = 2, COLUMNS = 16 * EACH;
-
-// What a layer keeps of a step: rows m of q, k (n_k heads), v (n_v), log g, b (n_v) and k q (n_k), d (n_v heads) where rows are
-// tried; and `raw` rows q|k|v before the convolution, by `raw_row`.
-struct Values {
-  float *q, *k, *v, *log_g, *b, *kq, *d, *raw, *o;
-  int n_k, n_v, taps, all;
-};
-
-// All raw rows are kept, or the last taps - 1 of each sequence.
-DEVICE int raw_row(const Values& s, int m, int sequence, int rows_after) {
-  return s.all ? m : sequence * (s.taps - 1) + rows_after;
-}
-
-constexpr int MOST_TAPS = 8;
-
-// Grid (n_k + n_v / 2, ceil(M / rows)), 64 threads: a warp takes a head of `rows` rows, q and k of one key head together. before[m] is
-// the row in front of m in its sequence, -1 where that is not in the step.
-extern "C" __global__ void __launch_bounds__(64, 8)
+constexpr int TOKENS = 16;
+// Grid (n_k + n_v / 2 + ceil(n_v / 64), M), 64 threads, for a row: a warp takes a head, q and k of one key head together; the last
+// blocks take a head's gates each thread. before[m] is the row in front of m in its sequence, -1 where that is not in the step.
+extern "C" __global__ void __launch_bounds__(64)
 convolve(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int* __restrict__ before,
          const int4* __restrict__ spans, const float* __restrict__ tails, const float* __restrict__ conv1d,
-         const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, int M, int rows, Values s) {
+         const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, Values s) {
   __shared__ float4 query[32];
+  const int m = blockIdx.y, position = positions[m], qkv = (2 * s.n_k + s.n_v) * DIM, inner = s.n_v * DIM;
+  if (position < 0) {
+    wait_for_previous();
+    return;
+  }
+  if ((int)blockIdx.x >= s.n_k + s.n_v / 2) {
+    const int head = 64 * (blockIdx.x - s.n_k - s.n_v / 2) + threadIdx.x;
+    const bool inside = head < s.n_v;
+    const Addends of_alpha = addends_of(mixed, m, qkv + inner + head), of_beta = addends_of(mixed, m, qkv + inner + s.n_v + head);
+    const float bias = inside ? dt_bias[head] : 0, rate = inside ? a[head] : 0;
+    wait_for_previous();
+    let_next_start();
+    const float squares = read_squares(mixed, m), alpha = inside ? add_up(of_alpha) : 0, beta = inside ? add_up(of_beta) : 0;
+    const float factor = factor_of(mixed, squares);
+    if (!inside) return;
+    s.log_g[m * s.n_v + head] = log_decay(__fmul_rn(factor, alpha), bias, rate);
+    s.b[m * s.n_v + head] = sigmoid(__fmul_rn(factor, beta));
+    return;
+  }
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const bool is_value = (int)blockIdx.x >= s.n_k;
   const int value_head = 2 * (blockIdx.x - s.n_k) + warp, head = is_value ? 2 * s.n_k + value_head : blockIdx.x + warp * s.n_k;
-  const int qkv = (2 * s.n_k + s.n_v) * DIM, channel = head * DIM + 4 * lane, gates = qkv + s.n_v * DIM + value_head;
+  const int channel = head * DIM + 4 * lane;
+  const int4 span = spans[sequence[m]];
+  const float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv + channel;
+  int rows[4];
+  float4 x[4], sum = make_float4(0, 0, 0, 0);
+  Addends addends[4];
+  auto weight = [&](int j, int i) { return conv1d[(channel + i) * s.taps + s.taps - 1 - j]; };
   float taps[4][4];  // of up to four; [how far back][channel]
+  int row = m, missing = 0;
 #pragma unroll
-  for (int i = 0; i < 4; i++)
+  for (int j = 0; j < 4; j++) {
 #pragma unroll
-    for (int j = 0; j < 4; j++) taps[j][i] = j < s.taps ? conv1d[(channel + i) * s.taps + s.taps - 1 - j] : 0;
-  // Of a single row all that depends on no other kernel is fetched before waiting for one.
-  const int only = rows == 1 && positions[blockIdx.y] >= 0 ? blockIdx.y : -1;
-  float4 old[3];
-  if (only >= 0) {
-    const int4 span = spans[sequence[only]];
-    int row = only, missing = 0;
-#pragma unroll
-    for (int j = 1; j < 4; j++) {
-      row = row < 0 ? -1 : before[row];
-      if (row < 0 && j < s.taps && j <= positions[only])
-        (missing == 0 ? old[0] : missing == 1 ? old[1] : old[2]) = *(const float4*)(tails + ((size_t)(span.z >> 1) * (s.taps - 1) + s.taps - 2 - missing) * qkv + channel);
-      missing += row < 0;
-    }
+    for (int i = 0; i < 4; i++) taps[j][i] = j < s.taps ? weight(j, i) : 0;
+    if (j > 0) row = row < 0 ? -1 : before[row];
+    const bool is_there = j < s.taps && j <= position;
+    rows[j] = is_there ? row : -1;
+    if (is_there && row >= 0) addends[j] = addends_of(mixed, row, channel);
+    if (is_there && row < 0) x[j] = *(const float4*)(tail + (s.taps - 2 - missing++) * qkv);
   }
   wait_for_previous();
   let_next_start();
 
-  float4 window[4];  // the last rows, while they follow each other
-  int held = -1;     // the row that window[0] belongs to
-  auto input = [&](int row, int missing, const int4& span) {  // row -1: `missing` rows before the step's first
-    if (row < 0 && only >= 0 && missing < 3) return missing == 0 ? old[0] : missing == 1 ? old[1] : old[2];
-    if (row < 0) return *(const float4*)(tails + ((size_t)(span.z >> 1) * (s.taps - 1) + s.taps - 2 - missing) * qkv + channel);
-    float x[4];
-    const float factor = factor_of(mixed, read_squares(mixed, row));
-    add_up<4, 6>(addends_of(mixed, row, channel), x);
-    return make_float4(factor * x[0], factor * x[1], factor * x[2], factor * x[3]);
-  };
+  add_up_rows<4>(mixed, rows, addends, x);
+  const int after = span.x + span.y - 1 - m;
+  if (s.all || after < s.taps - 1) *(float4*)(s.raw + (size_t)raw_row(s, m, sequence[m], after) * qkv + channel) = x[0];
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (j < s.taps && j <= position) tap(sum, x[j], taps[j][0], taps[j][1], taps[j][2], taps[j][3]);
 #pragma unroll 1
-  for (int m = rows * blockIdx.y; m < min(M, rows * (int)blockIdx.y + rows); m++) {
-    const int position = positions[m];
-    if (position < 0) continue;
-    const int4 span = spans[sequence[m]];
-    const int last = span.x + span.y - 1;
-    float4 sum = make_float4(0, 0, 0, 0), x = input(m, 0, span);
-    if (s.all || last - m < s.taps - 1)
-      *(float4*)(s.raw + (size_t)raw_row(s, m, sequence[m], last - m) * qkv + channel) = x;
-    const bool follows = held >= 0 && before[m] == held && s.taps <= 4;
-    if (follows) {
-#pragma unroll
-      for (int j = 3; j > 0; j--) window[j] = window[j - 1];
-      window[0] = x;
-    }
-    int row = m, missing = 0;
-#pragma unroll
-    for (int j = 0; j < MOST_TAPS; j++) {
-      if (j >= s.taps || j > position) break;
-      if (j > 0 && !(follows && j < 4)) {
-        row = row < 0 ? -1 : before[row];
-        x = input(row, missing, span);
-        if (row < 0) missing++;
-      } else if (j > 0) {
-        x = window[j & 3];
-      }
-      if (j < 4) {
-        window[j] = x;
-        sum.x = fmaf(x.x, taps[j][0], sum.x), sum.y = fmaf(x.y, taps[j][1], sum.y);
-        sum.z = fmaf(x.z, taps[j][2], sum.z), sum.w = fmaf(x.w, taps[j][3], sum.w);
-      } else {
-        const float* w = conv1d + channel * s.taps + s.taps - 1 - j;
-        sum.x = fmaf(x.x, w[0], sum.x), sum.y = fmaf(x.y, w[s.taps], sum.y);
-        sum.z = fmaf(x.z, w[2 * s.taps], sum.z), sum.w = fmaf(x.w, w[3 * s.taps], sum.w);
-      }
-    }
-    held = m;
-    sum.x /= 1 + __expf(-sum.x), sum.y /= 1 + __expf(-sum.y), sum.z /= 1 + __expf(-sum.z), sum.w /= 1 + __expf(-sum.w);
-    if (is_value) {
-      *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
-      const float factor = factor_of(mixed, read_squares(mixed, m));
-      if (lane == 0) {
-        const float x = factor * add_up(addends_of(mixed, m, gates)) + dt_bias[value_head];
-        s.log_g[m * s.n_v + value_head] = a[value_head] * (x > 20 ? x : log1pf(expf(x)));
-      } else if (lane == 1) {
-        s.b[m * s.n_v + value_head] = 1 / (1 + __expf(-factor * add_up(addends_of(mixed, m, gates + s.n_v))));
-      }
-      continue;
-    }
-    float square = sum.x * sum.x + sum.y * sum.y + sum.z * sum.z + sum.w * sum.w;
-#pragma unroll
-    for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);
-    const float scale = rsqrtf(square + eps) * (warp ? 1 : rsqrtf((float)DIM));
-    sum.x *= scale, sum.y *= scale, sum.z *= scale, sum.w *= scale;
-    *(float4*)((warp ? s.k : s.q) + ((size_t)m * s.n_k + blockIdx.x) * DIM + 4 * lane) = sum;
-    if (warp == 0) query[lane] = sum;
-    __syncthreads();
-    if (warp) {
-      const float4 y = query[lane];
-      float dot = sum.x * y.x + sum.y * y.y + sum.z * y.z + sum.w * y.w;
-#pragma unroll
-      for (int o = 16; o; o >>= 1) dot += __shfl_xor_sync(~0u, dot, o);
-      if (lane == 0) s.kq[m * s.n_k + blockIdx.x] = dot;
-    }
-    __syncthreads();
+  for (int j = 4; j < s.taps && j <= position; j++) {
+    row = row < 0 ? -1 : before[row];
+    const int one[1] = {row};
+    Addends of_one[1] = {addends_of(mixed, max(row, 0), channel)};
+    float4 old[1];
+    if (row < 0) old[0] = *(const float4*)(tail + (s.taps - 2 - missing++) * qkv);
+    add_up_rows<1>(mixed, one, of_one, old);
+    tap(sum, old[0], weight(j, 0), weight(j, 1), weight(j, 2), weight(j, 3));
   }
+  sum = silu(sum);
+  if (is_value) {
+    *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
+    return;
+  }
+  sum = unit(sum, eps, warp ? 1 : rsqrtf((float)DIM));
+  *(float4*)((warp ? s.k : s.q) + ((size_t)m * s.n_k + blockIdx.x) * DIM + 4 * lane) = sum;
+  if (warp == 0) query[lane] = sum;
+  __syncthreads();
+  if (warp == 0) return;
+  const float dot = dot_of(sum, query[lane]);
+  if (lane == 0) s.kq[m * s.n_k + blockIdx.x] = dot;
 }
 
-// A warp has 4 EACH columns dv of a state: lane 8c + i the elements dk = 32j + 4i .. + 3 of columns EACH c + e, as s[e][j].
-struct Columns {
-  float4 s[EACH][4];
-  DEVICE_METHOD void load(const float* from, bool zero) {
-#pragma unroll
-    for (int e = 0; e < EACH; e++)
-#pragma unroll
-      for (int j = 0; j < 4; j++) s[e][j] = zero ? make_float4(0, 0, 0, 0) : *(const float4*)(from + e * DIM + 32 * j);
-  }
-  DEVICE_METHOD void store(float* to) const {
-#pragma unroll
-    for (int e = 0; e < EACH; e++)
-#pragma unroll
-      for (int j = 0; j < 4; j++) *(float4*)(to + e * DIM + 32 * j) = s[e][j];
-  }
-  DEVICE_METHOD float dot(int e, const float4 (&x)[4]) const {
-    float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-      sum.x = fmaf(s[e][j].x, x[j].x, sum.x), sum.y = fmaf(s[e][j].y, x[j].y, sum.y), sum.z = fmaf(s[e][j].z, x[j].z, sum.z),
-      sum.w = fmaf(s[e][j].w, x[j].w, sum.w);
-    return (sum.x + sum.y) + (sum.z + sum.w);
-  }
-  DEVICE_METHOD void move(float g, const float4 (&k)[4], const float (&d)[EACH]) {
-#pragma unroll
-    for (int e = 0; e < EACH; e++)
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-        s[e][j].x = fmaf(k[j].x, d[e], g * s[e][j].x), s[e][j].y = fmaf(k[j].y, d[e], g * s[e][j].y),
-        s[e][j].z = fmaf(k[j].z, d[e], g * s[e][j].z), s[e][j].w = fmaf(k[j].w, d[e], g * s[e][j].w);
-  }
+// How many rows of a sequence the block that is the last of two heads may gate: null counters, one for two heads of each
+// sequence, leave that to `gate`.
+struct Gate {
+  u32* arrived;
+  const float* norm;
+  float eps;
 };
 
-DEVICE void load_row(float4 (&x)[4], const float* from) {
-#pragma unroll
-  for (int j = 0; j < 4; j++) x[j] = *(const float4*)(from + 32 * j);
+// Whether this block is the last of `n` that count; all that they wrote is then seen. `order` is shared.
+DEVICE bool is_last(u32* counter, u32 n, u32* order) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) *order = atomicInc(counter, n - 1);
+  __syncthreads();
+  if (*order != n - 1) return false;
+  __threadfence();
+  return true;
 }
 
-DEVICE float column_sum(float v) {
-  v += __shfl_xor_sync(~0u, v, 1);
-  v += __shfl_xor_sync(~0u, v, 2);
-  return v + __shfl_xor_sync(~0u, v, 4);
-}
-
-// The tail after a step of rows `first` .. `first` + rows - 1, of which `raw` has the last ones: one thread a channel.
-DEVICE void move_tail(float* tail, const Values& s, const int4& span, int sequence, int channel) {
-  const int qkv = (2 * s.n_k + s.n_v) * DIM, keep = s.taps - 1;
-  for (int i = 0; i < keep; i++) {  // rising, so that what is still to be read is not overwritten
-    const int after = keep - 1 - i;  // rows of the new tail that follow
-    const int source = i + span.y;
-    float x;
-    if (after < span.y) x = s.raw[(size_t)raw_row(s, span.x + span.y - 1 - after, sequence, after) * qkv + channel];
-    else x = span.w + span.y - 1 - after < 0 ? 0 : tail[(size_t)source * qkv + channel];
-    tail[(size_t)i * qkv + channel] = x;
-  }
-}
-
-// Grid (n_v * DIM / COLUMNS, sequences), 128 threads: 16 columns of a head.
+// Grid (n_v * SLICES, sequences), 128 threads: 32 columns of a head. A row of blocks more zeroes the activations of rows that belong
+// to nobody, where there is a gate. Spans of `least` rows that are not tried are left to delta_chunk.cu.
 extern "C" __global__ void __launch_bounds__(128)
 recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32* __restrict__ masks, float* __restrict__ states,
-      float* __restrict__ tails, Values s) {
+      float* __restrict__ tails, Values s, int least, Product mixed, Gate gate, int rows, const int* __restrict__ positions,
+      Activation out) {
   __shared__ __align__(16) float keys[2][TOKENS][DIM], queries[2][TOKENS][DIM], values[2][TOKENS][COLUMNS];
-  __shared__ float gate[2][TOKENS], rate[2][TOKENS], product[2][TOKENS];
-  const int4 span = spans[blockIdx.y];
-  const int head = blockIdx.x / (DIM / COLUMNS), slice = blockIdx.x % (DIM / COLUMNS), key_head = head % s.n_k;
+  __shared__ float decay[2][TOKENS], rate[2][TOKENS], product[2][TOKENS];
+  __shared__ u32 order;
+  const bool is_rest = gate.arrived && blockIdx.y == gridDim.y - 1;
+  const int4 span = is_rest ? make_int4(0, 0, 0, 0) : spans[blockIdx.y];
+  const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3));
   const int slot = span.z >> 1, end = span.x + span.y;
   const bool tried = span.z & 1;
-  if (span.y == 0) {
+  if (span.y == 0 || (!(span.z & 1) && span.y >= least)) {
     wait_for_previous();
+    const float zeros[8] = {};
+    if (is_rest && (int)blockIdx.x < s.n_v / 2)
+      for (int m = warp; m < rows; m += 4)
+        if (positions[m] < 0) write_activation(out, m, blockIdx.x, zeros);
     return;
   }
   float* state = states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
@@ -229,7 +153,7 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
     }
     if (threadIdx.x >= 96 && (int)threadIdx.x - 96 < n) {
       const int t = threadIdx.x - 96, m = first + t;
-      gate[at][t] = expf(s.log_g[m * s.n_v + head]);
+      decay[at][t] = expf(s.log_g[m * s.n_v + head]);
       rate[at][t] = s.b[m * s.n_v + head];
       product[at][t] = s.kq[m * s.n_k + key_head];
     }
@@ -265,7 +189,7 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
           load_row(key, &keys[in][a % TOKENS][4 * i]);
 #pragma unroll
           for (int e = 0; e < EACH; e++) d[e] = past[e];
-          columns.move(gate[in][a % TOKENS], key, d);
+          columns.move(decay[in][a % TOKENS], key, d);
         }
       }
       // The next row's key and query are on their way while this one's sums go round.
@@ -273,18 +197,11 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
       const int next = min(t + 1, n - 1);
       load_row(next_k, &keys[at][next][4 * i]);
       load_row(next_q, &queries[at][next][4 * i]);
-      const float g = gate[at][t], b = rate[at][t], kq = product[at][t];
-      float of_k[EACH], of_q[EACH], d[EACH], o[EACH];
+      const float g = decay[at][t], b = rate[at][t], kq = product[at][t];
+      float d[EACH], o[EACH], v[EACH];
 #pragma unroll
-      for (int e = 0; e < EACH; e++) of_k[e] = columns.dot(e, k), of_q[e] = columns.dot(e, q);
-#pragma unroll
-      for (int e = 0; e < EACH; e++) of_k[e] = column_sum(of_k[e]), of_q[e] = column_sum(of_q[e]);
-#pragma unroll
-      for (int e = 0; e < EACH; e++) {
-        d[e] = b * (values[at][t][column + e] - g * of_k[e]);
-        o[e] = fmaf(kq, d[e], g * of_q[e]);
-      }
-      columns.move(g, k, d);
+      for (int e = 0; e < EACH; e++) v[e] = values[at][t][column + e];
+      columns.step(k, q, v, g, b, kq, d, o);
       if (i == 0) {
         const size_t to = ((size_t)row * s.n_v + head) * DIM + COLUMNS * slice + column;
 #pragma unroll
@@ -299,14 +216,132 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
     }
     __syncthreads();
   }
-  if (tried) return;
-  columns.store(state);
-  const size_t tail = (size_t)slot * (s.taps - 1) * (2 * s.n_k + s.n_v) * DIM;
-  for (int c = 128 * blockIdx.x + threadIdx.x; c < (2 * s.n_k + s.n_v) * DIM; c += 128 * gridDim.x)
-    move_tail(tails + tail, s, span, blockIdx.y, c);
+  if (!tried) {
+    columns.store(state);
+    const size_t tail = (size_t)slot * (s.taps - 1) * (2 * s.n_k + s.n_v) * DIM;
+    for (int c = 128 * blockIdx.x + threadIdx.x; c < (2 * s.n_k + s.n_v) * DIM; c += 128 * gridDim.x)
+      move_tail(tails + tail, s, span, blockIdx.y, c);
+  }
+  if (!gate.arrived || !is_last(gate.arrived + blockIdx.y * (s.n_v / 2) + head / 2, 2 * SLICES, &order)) return;
+  for (int m = span.x + warp; m < end; m += 4)
+    gate_row(s.o, mixed, (2 * s.n_k + s.n_v) * DIM, gate.norm, m, head / 2, s.n_v * DIM, gate.eps, out);
 }
 
-// Lets `path` of a sequence's tried rows, which a short step left in its logs, stand: grid (n_v * DIM / COLUMNS, layers), 128 threads.
+// `convolve`, `recur` and `gate` of a step of one row, to the same bits: grid (n_v * SLICES), 128 threads. Warp 0 makes the
+// query, 1 the key, 2 the block's values, 3 the gates and z. `keys` counts a key head's blocks: the last one moves its tail.
+extern "C" __global__ void __launch_bounds__(128)
+row(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int4* __restrict__ spans,
+    float* __restrict__ states, float* __restrict__ tails, const float* __restrict__ conv1d, const float* __restrict__ dt_bias,
+    const float* __restrict__ a, Values s, Gate gate, u32* __restrict__ keys, Activation out) {
+  __shared__ __align__(16) float query[DIM], key[DIM], value[COLUMNS], rates[2];
+  __shared__ u32 order[2];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3));
+  const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
+  const int keep = s.taps - 1, qkv = (2 * s.n_k + s.n_v) * DIM, z = qkv + 256 * (head / 2) + 8 * lane;
+  const int4 span = spans[sequence[0]];
+  const int position = positions[0];
+  if (span.y == 0 || position < 0) {
+    wait_for_previous();
+    return;
+  }
+  // A lane has four channels of the query or key, or one of the values.
+  const int channel = warp == 0   ? key_head * DIM + 4 * lane
+                      : warp == 1 ? (s.n_k + key_head) * DIM + 4 * lane
+                                  : (2 * s.n_k + head) * DIM + COLUMNS * slice + lane;
+  float* tail = tails + (size_t)(span.z >> 1) * keep * qkv + channel;
+  const float* weight = conv1d + (size_t)channel * s.taps + keep;
+  float4 taps[4], back[4];  // [how far back]
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    taps[j] = back[j] = make_float4(0, 0, 0, 0);
+    const bool is_there = j > 0 && j <= min(keep, position);
+    if (warp < 2 && j <= keep) {
+      taps[j] = make_float4(weight[-j], weight[s.taps - j], weight[2 * s.taps - j], weight[3 * s.taps - j]);
+      if (is_there) back[j] = *(const float4*)(tail + (keep - j) * qkv);
+    } else if (warp == 2 && j <= keep) {
+      taps[j].x = weight[-j];
+      if (is_there) back[j].x = tail[(keep - j) * qkv];
+    }
+  }
+  float* state = states + (((size_t)(span.z >> 1) * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
+  Columns columns;
+  columns.load(state, span.w == 0);
+  const Addends addends = addends_of(mixed, 0, warp == 3 ? qkv + s.n_v * DIM + head + (lane & 1) * s.n_v : channel);
+  const float bias = dt_bias[head], rate = a[head];
+  wait_for_previous(out);
+
+  const float squares = read_squares(mixed, 0);
+  if (warp < 2) {
+    float x[4];
+    add_up(addends, x);
+    back[0] = scaled(make_float4(x[0], x[1], x[2], x[3]), factor_of(mixed, squares));
+  } else {
+    const float x = warp == 2 || lane < 2 ? add_up(addends) : 0;
+    back[0].x = __fmul_rn(factor_of(mixed, squares), x);
+  }
+  if (warp < 3) {
+    float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (j <= min(keep, position)) tap(sum, back[j], taps[j].x, taps[j].y, taps[j].z, taps[j].w);
+    if (warp < 2) *(float4*)((warp ? key : query) + 4 * lane) = unit(silu(sum), gate.eps, warp ? 1 : rsqrtf((float)DIM));
+    else value[lane] = silu(sum.x);
+  } else if (lane < 2) {
+    const float log_g = log_decay(back[0].x, bias, rate);
+    rates[lane] = lane ? sigmoid(back[0].x) : expf(log_g);
+    if (lane == 0 && slice == 0) s.log_g[head] = log_g;
+  }
+  __syncthreads();
+
+  float4 k[4], q[4];
+  load_row(k, key + 4 * i);
+  load_row(q, query + 4 * i);
+  float v[EACH], d[EACH], o[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; e++) v[e] = value[column + e];
+  const float kq = dot_of(*(const float4*)(key + 4 * lane), *(const float4*)(query + 4 * lane));
+  columns.step(k, q, v, rates[0], rates[1], kq, d, o);
+  if (i == 0) {
+    const size_t to = (size_t)head * DIM + COLUMNS * slice + column;
+#pragma unroll
+    for (int e = 0; e < EACH; e++) s.o[to + e] = o[e], s.d[to + e] = d[e];
+  }
+  __threadfence();
+  __syncthreads();  // the tails have been read too
+  const u32 readers = (s.n_v / s.n_k + (key_head < s.n_v % s.n_k)) * SLICES;
+  if (threadIdx.x == 0) order[0] = atomicInc(gate.arrived + head / 2, 2 * SLICES - 1);
+  if (threadIdx.x == 32) order[1] = atomicInc(keys + key_head, readers - 1);
+  float of_z[8];
+  float4 norms[2];
+  if (warp == 3) {
+    add_up_in_turn(addends_of(mixed, 0, z), of_z);
+    norms[0] = *(const float4*)(gate.norm + (8 * lane) % DIM), norms[1] = *(const float4*)(gate.norm + (8 * lane) % DIM + 4);
+  }
+  const bool tried = span.z & 1;
+  if (!tried) columns.store(state);
+  __syncthreads();
+  const bool writes = warp == 2 || (warp < 2 && order[1] == readers - 1);
+  if (writes && tried) {
+    if (warp < 2) *(float4*)(s.raw + channel) = back[0];
+    else s.raw[channel] = back[0].x;
+    if (warp == 1) *(float4*)(s.k + key_head * DIM + 4 * lane) = *(const float4*)(key + 4 * lane);
+  } else if (writes) {
+#pragma unroll
+    for (int j = 3; j >= 0; j--) {
+      if (j >= keep) continue;
+      if (warp < 2) *(float4*)(tail + (keep - 1 - j) * qkv) = back[j];
+      else tail[(keep - 1 - j) * qkv] = back[j].x;
+    }
+  }
+  if (warp < 3 || order[0] != 2 * SLICES - 1) return;
+  __threadfence();
+  const float4 *from = (const float4*)(s.o + z - qkv), x0 = __ldcg(from), x1 = __ldcg(from + 1);
+  float x[8] = {x0.x, x0.y, x0.z, x0.w, x1.x, x1.y, x1.z, x1.w};
+  gated(x, of_z, factor_of(mixed, squares), norms[0], norms[1], gate.eps);
+  write_activation(out, 0, head / 2, x);
+}
+
+// Lets `path` of a sequence's tried rows, which a short step left in its logs, stand: grid (n_v * SLICES, layers), 128 threads.
 // A layer's values, states and tails lie so many bytes, floats and floats behind those of the layer before.
 struct Path {
   int count, row[32];
@@ -316,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(128)
 commit(const int4* __restrict__ spans, int sequence, Path path, float* __restrict__ states, long long layer_states,
        float* __restrict__ tails, long long layer_tails, Values s, long long layer_values) {
   const int4 span = spans[sequence];
-  const int head = blockIdx.x / (DIM / COLUMNS), slice = blockIdx.x % (DIM / COLUMNS), key_head = head % s.n_k;
+  const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3)), slot = span.z >> 1;
   auto of_layer = [&](const float* p) { return (const float*)((const u8*)p + blockIdx.y * layer_values); };
   const float *keys = of_layer(s.k), *ds = of_layer(s.d), *log_g = of_layer(s.log_g), *raw = of_layer(s.raw);
@@ -366,17 +401,8 @@ gate(const float* __restrict__ o, Product mixed, int z, const float* __restrict_
     x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
   }
   if (!add_up_together(addends, v)) return;
-  const float factor = factor_of(mixed, squares), w[8] = {w0.x, w0.y, w0.z, w0.w, w1.x, w1.y, w1.z, w1.w};
-  float square = 0;
+  gated(x, v, factor_of(mixed, squares), w0, w1, eps);
 #pragma unroll
-  for (int i = 0; i < 8; i++) square += x[i] * x[i];
-#pragma unroll
-  for (int o = 1; o < DIM / 8; o <<= 1) square += __shfl_xor_sync(~0u, square, o);
-  const float scale = rsqrtf(square / DIM + eps);
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const float gate = factor * v[i];
-    v[i] = inside ? x[i] * scale * w[i] * (gate / (1 + __expf(-gate))) : 0;
-  }
+  for (int i = 0; i < 8; i++) v[i] = inside ? x[i] : 0;
   write_activation(out, m, superblock, v);
 }

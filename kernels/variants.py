@@ -251,6 +251,30 @@ def flash(head_dim: int, arch: int) -> Flash:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DeltaChunk:
+    """How `delta_chunk.cu` is built: rows of a chunk, and bytes of dynamic shared memory of its kernels.
+
+    `work` are the bytes that a chunk of a head leaves in global memory.
+    """
+
+    variant: Variant
+    rows: int
+    work: int
+    prepare: int
+    chunks: int
+
+
+def delta_chunk(arch: int) -> DeltaChunk:
+    """The build for an architecture: chunks as large as registers allow, two in memory if they fit."""
+    rows = 64 if 80 <= arch < 100 else 32
+    work = 2 * 512 * (rows // 16) * (rows // 16 + 1) + 12 * rows
+    sides = 2 * rows * 512
+    stages = min(2, (_SHARED.get(arch, _SMALL)[0] << 10) // (sides + work))
+    variant = Variant("delta_chunk.cu", (("CHUNK", rows), ("STAGES", stages)))
+    return DeltaChunk(variant, rows, work, sides, stages * (sides + work))
+
+
 def common() -> Iterator[Variant]:
     """What every model needs."""
     for file in ("norm.cu", "swiglu.cu", "head.cu", "sample.cu"):
@@ -281,5 +305,6 @@ def all_variants(arch: int) -> Iterator[Variant]:
         yield from of_head(head_dim, arch)
     for file in ("delta.cu", "moe.cu", "rows.cu", "draft.cu"):
         yield Variant(file)
+    yield delta_chunk(arch).variant
     yield from common()
     yield probe()

@@ -17,11 +17,18 @@ from engine.ops.cuda_buffers import MOST_ROWS, Buffer, Float, Int, Pass, Pointer
 from engine.ops.cuda_device import Weight, told
 from engine.ops.cuda_recorder import Recorder
 from engine.ops.cuda_step import BEFORE, MASKS, POSITIONS, SEQUENCE
+from kernels import variants
 from kernels.variants import Variant
 
 HEAD_DIM = 128
-_CONVOLVED = 8  # rows of a block of `convolve` in long steps
 _COLUMNS = 32  # of a state, in a block of `recur`
+_TAPS = 4  # of a convolution, most of them, in the kernel `row`
+_FEW = 8
+"""Rows of a step whose gates are left to the last block of `recur`."""
+_CHUNKED = 16
+"""Rows of a sequence from which on a long step takes them in chunks."""
+_NEVER = 1 << 30
+_TOGETHER = 16  # rows of a block of `convolve_rows`
 
 
 class Values(ctypes.Structure):
@@ -31,6 +38,12 @@ class Values(ctypes.Structure):
         *((name, Pointer) for name in ("q", "k", "v", "log_g", "b", "kq", "d", "raw", "o")),
         *((name, Int) for name in ("n_k", "n_v", "taps", "all")),
     )
+
+
+class Gate(ctypes.Structure):
+    """`Gate` of kernels/delta.cu."""
+
+    _fields_ = (("arrived", Pointer), ("norm", Pointer), ("eps", Float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,9 @@ def _sizes(d: DeltaShape, rows: int, raw: int) -> tuple[int, ...]:
     return tuple(-(-4 * n // 256) * 256 for n in floats)
 
 
+_D = 6  # of them
+
+
 class DeltaOps(Recorder):
     """`Ops.delta`."""
 
@@ -65,6 +81,8 @@ class DeltaOps(Recorder):
     _tails: int
     _logs: tuple[_Place, ...] = ()
     _values: _Place
+    _arrived: int
+    _chunk: variants.DeltaChunk
 
     def _allocate_states(self) -> None:
         """States of all layers and slots, a layer's log for short steps, and room for long ones."""
@@ -79,6 +97,9 @@ class DeltaOps(Recorder):
         self._tail_bytes = (d.conv_kernel - 1) * d.qkv * 4
         self._states = self._allocate("work", d.n_layers * limits.slots * self._state_bytes)
         self._tails = self._allocate("work", d.n_layers * limits.slots * self._tail_bytes)
+        counters = d.n_k_heads + limits.sequences * d.n_v_heads // 2
+        self._arrived = self._allocate("work", 4 * counters)
+        self.card.runtime.memsetAsync(self._arrived, 0, 4 * counters, self.card.stream.ptr)
         if limits.tried:  # all that rows leave behind is kept until some of them are accepted
             rows = max(MOST_ROWS, limits.tried)
             sizes = _sizes(d, rows, rows)
@@ -86,7 +107,16 @@ class DeltaOps(Recorder):
             self._logs = tuple(_Place(log + i * sum(sizes), sizes) for i in range(d.n_layers))
         raw = max(MOST_ROWS, limits.sequences * (d.conv_kernel - 1))
         sizes = _sizes(d, self._rows, raw)
+        self._chunk = variants.delta_chunk(self.card.arch)
+        # Nothing is tried in a step that has its values there, so that chunks leave theirs in the place of d.
+        work = self._most_chunks(self._rows) * d.n_v_heads * self._chunk.work
+        sizes = (*sizes[:_D], max(sizes[_D], work), *sizes[_D + 1 :])
         self._values = _Place(self._allocate("work", sum(sizes)), sizes)
+
+    def _most_chunks(self, rows: int) -> int:
+        """Chunks that a step of `rows` rows may have."""
+        size = self._chunk.rows
+        return min(rows // size + self._limits.sequences, -(-rows // _CHUNKED))
 
     def _values_of(self, layer: int, rows: int) -> Values:
         """Where a layer's values of a step of `rows` rows lie."""
@@ -167,32 +197,69 @@ class DeltaOps(Recorder):
         d, slots = self.shape.delta, self._limits.slots
         assert d is not None, "the model's shape must tell of recurrent layers"
         out = Buffer(d.n_v_heads * HEAD_DIM)
-        convolve = self.card.kernel(Variant("delta.cu"), "convolve")
-        recur = self.card.kernel(Variant("delta.cu"), "recur")
-        gate = self.card.kernel(Variant("delta.cu"), "gate")
+        chunk = self._chunk
+        row, convolve, recur, gate = (
+            self.card.kernel(Variant("delta.cu"), name)
+            for name in ("row", "convolve", "recur", "gate")
+        )
+        convolve_rows = self.card.kernel(chunk.variant, "convolve_rows")
+        prepare = self.card.kernel(chunk.variant, "prepare", chunk.prepare)
+        chunks = self.card.kernel(chunk.variant, "chunks", chunk.chunks)
+        work = Pointer(self._values.at()[_D])
         states = Pointer(self._states + layer * slots * self._state_bytes)
         tails = Pointer(self._tails + layer * slots * self._tail_bytes)
+        weights = Pointer(conv1d.address), Pointer(dt_bias.address), Pointer(a.address)
+        keys, blocks = Pointer(self._arrived), d.n_v_heads * HEAD_DIM // _COLUMNS
+        last = Gate(self._arrived + 4 * d.n_k_heads, norm.address, eps)
 
         def launch(p: Pass) -> None:
-            values = self._values_of(layer, p.rows)
-            positions, spans = Pointer(self._step.at(POSITIONS, p)), Pointer(self._step.spans)
-            product = self._product(mixed, p)
-            rows = 1 if p.short else _CONVOLVED
-            self._launch(
-                convolve, (d.n_k_heads + d.n_v_heads // 2, -(-p.rows // rows), 1), 64,
-                (product, positions, Pointer(self._step.at(SEQUENCE, p)),
-                 Pointer(self._step.at(BEFORE, p)), spans, tails, Pointer(conv1d.address),
-                 Pointer(dt_bias.address), Pointer(a.address), Float(eps), Int(p.rows), Int(rows), values),
-            )  # fmt: skip
-            blocks = d.n_v_heads * HEAD_DIM // _COLUMNS
-            before, masks = (Pointer(self._step.at(a, p)) for a in (BEFORE, MASKS))
-            args: tuple[Any, ...] = spans, before, masks, states, tails, values
-            self._launch(recur, (blocks, p.sequences, 1), 128, args)
+            values, product = self._values_of(layer, p.rows), self._product(mixed, p)
+            positions, sequence, before, masks = (
+                Pointer(self._step.at(array, p)) for array in (POSITIONS, SEQUENCE, BEFORE, MASKS)
+            )
+            spans, to = Pointer(self._step.spans), activation_of(out, p)
+            args: tuple[Any, ...]
+            if p.rows == 1 and d.conv_kernel <= _TAPS:
+                args = (
+                    product,
+                    positions,
+                    sequence,
+                    spans,
+                    states,
+                    tails,
+                    *weights,
+                    values,
+                    last,
+                    keys,
+                    to,
+                )
+                self._launch(row, (blocks, 1, 1), 128, args)
+                return
+            least = _NEVER if p.short or d.conv_kernel > _TAPS else _CHUNKED
+            inputs = product, positions, sequence, before, spans, tails, *weights, Float(eps)
+            heads = d.n_k_heads + d.n_v_heads // 2 + -(-d.n_v_heads // 64)
+            if least == _NEVER:
+                self._launch(convolve, (heads, p.rows, 1), 64, (*inputs, values))
+            else:
+                args = *inputs, Int(p.rows), Int(least), values
+                self._launch(convolve_rows, (heads, -(-p.rows // _TOGETHER), 1), 64, args)
+                grid = d.n_v_heads, self._most_chunks(p.rows), 1
+                args = spans, Int(p.sequences), Int(least), values, work
+                self._launch(prepare, grid, 2 * chunk.rows, args)
+                args = spans, Int(least), states, tails, values, work
+                self._launch(chunks, (2 * d.n_v_heads, p.sequences, 1), 128, args)
+            few = p.rows <= _FEW
             args = (
-                Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions,
-                Int(out.width), Float(eps), activation_of(out, p),
+                spans, before, masks, states, tails, values, Int(least), product,
+                last if few else Gate(), Int(p.rows), positions, to,
             )  # fmt: skip
-            self._launch_shared(gate, out.width, p, args)
+            self._launch(recur, (blocks, p.sequences + few, 1), 128, args)
+            if not few:
+                args = (
+                    Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions,
+                    Int(out.width), Float(eps), to,
+                )  # fmt: skip
+                self._launch_shared(gate, out.width, p, args)
 
         self._add(launch, mixed, out)
         return out

@@ -84,6 +84,8 @@ template <int N, int BATCH>
 struct Coming {
   float4 part[BATCH][N / 4];
 
+  DEVICE_METHOD Coming() {}
+
   // None where `count` is 0.
   DEVICE_METHOD Coming(const Addends& a) {
 #pragma unroll

@@ -130,6 +130,18 @@ DEVICE float quad_sum(float v) {
   return v + __shfl_xor_sync(~0u, v, 2);
 }
 
+// Four 8x8 matrices of 16-bit numbers: lane 8i + r tells where row r of number i lies and gets of each row g the numbers 2t, 2t + 1;
+// turned, of each column g the rows 2t, 2t + 1.
+DEVICE void load_matrices(u32 (&d)[4], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"((u32)__cvta_generic_to_shared(shared)) : "memory");
+}
+
+DEVICE void load_matrices_turned(u32 (&d)[4], const void* shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"((u32)__cvta_generic_to_shared(shared)) : "memory");
+}
+
 // 16 bytes from global to shared memory, behind the back of the registers where the card can do that.
 DEVICE void copy16(void* shared, const void* global) {
 #if __CUDA_ARCH__ >= 800

@@ -322,6 +322,49 @@ def test_states_go_to_the_host_and_come_back(notes: Notes) -> None:
     ops.close()
 
 
+@pytest.mark.parametrize("capability", (75, 90, 120))
+@pytest.mark.parametrize("taps", (4, 5))
+def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
+    notes: Notes, capability: int, taps: int
+) -> None:
+    notes.capability = capability
+    ops, rng = CudaOps(), np.random.default_rng(1)
+    delta = DeltaShape(n_layers=1, n_k_heads=2, n_v_heads=4, head_dim=128, conv_kernel=taps)
+
+    def floats(*shape: int) -> Any:
+        values = rng.standard_normal(shape).astype(np.float32)
+        return ops.upload(Tensor("f", shape, TYPES[0], values.view(np.uint8)))
+
+    weights = [floats(delta.qkv, taps), *(floats(n) for n in (4, 4, 128))]
+    table, w, back = floats(99, 256), floats(delta.qkv + 512 + 8, 256), floats(99, 512)
+    ops.allocate(Shape(2, 256, 99, 8, 2, 64, delta), replace(LIMITS, slots=1, tried=8))
+    with ops.recording():
+        o = ops.delta(ops.linear(ops.embed(table), w), 0, *weights, 1e-6)
+        ops.head(o, back)
+    in_chunks = ["convolve_rows", "prepare", "chunks", "recur", "gate"]
+    kernels = {
+        1: ["row"],
+        2: ["convolve", "recur"],
+        32: ["convolve", "recur", "gate"],
+        33: in_chunks,
+        128: in_chunks,
+    }
+    if taps > 4:
+        kernels[1], kernels[33] = ["convolve", "recur"], ["convolve", "recur", "gate"]
+        kernels[128] = kernels[33]
+    expected = parameters()
+    for m, names in kernels.items():
+        notes.launches.clear()
+        given = step(m, 1)
+        ops.run(replace(given, slots=np.zeros(1, np.int32)))
+        for name, _, _, n in notes.launches:
+            assert n == expected[name], name
+        found = [name for name, *_ in notes.launches]
+        first = found.index(names[0])
+        assert found[first : first + len(names)] == names
+    ops.close()
+
+
 def test_a_layer_of_one_format_is_at_most_eight_nodes(notes: Notes) -> None:
     ops = CudaOps()
     record(ops, ("Q4_K", "Q4_K", "Q4_K"))

@@ -1,0 +1,536 @@
+// Gated DeltaNet in prompts (arXiv 2412.06464, section 3.3): CHUNK rows at once on the tensor cores, to f32's accuracy.
+//
+// With G the sums of log g from a chunk's first row on, and S the state before it, of a head:
+//   A_ij = b_i exp(G_i - G_j) k_i k_j, j < i;   T = (I + A)^-1;   P_ij = exp(G_i - G_j) q_i k_j, j <= i
+//   d = T (b (v - exp(G) S^T k));   o = exp(G) S^T q + P d;   S <- exp(G_last) S + sum_j exp(G_last - G_j) k_j d_j^T
+// convolve_rows is `convolve` for many rows. prepare makes T and P of all chunks at once; chunks walks along a sequence's chunks with
+// the state in registers: a warp has 16 of its columns, as S^T, so that sums of one product are the A operand of the next
+// and warps need nothing of each other. Numbers go in as f16 high + low parts, times a power of two, three products each.
+// T and P are at most 1, k and q of unit length, so theirs are fixed: LIFT_K, LIFT_Q; others go by the largest of a row.
+// Spans of less than `least` rows and tried ones are left to `recur`.
+// A chunk's work, for a head: T, then P, as B operands [8 rows i][16 columns j <= i], a lane's {high of j 2t, 8 + 2t; low likewise} of
+// row g; then exp(G), b and exp(G_last - G) of each row.
+// H200, 2026-11-30, 48 heads, 2,048 rows: convolve_rows 176 us, prepare 70, chunks 262.
+#include "delta.cuh"
+
+constexpr int TILES = CHUNK / 8, SIDE = CHUNK * 4 * DIM;
+constexpr int TRIANGLE = 512 * (CHUNK / 16) * (CHUNK / 16 + 1), WORK = 2 * TRIANGLE + 12 * CHUNK, STAGE = 2 * SIDE + WORK;
+constexpr int STRIDE = CHUNK + 4;
+constexpr float LIFT_K = 1024, LIFT_Q = 8192;
+
+DEVICE int4 nobody() { return make_int4(0, 0, 0, 0); }
+
+DEVICE bool is_chunked(const int4& span, int least) { return !(span.z & 1) && span.y >= least; }
+
+DEVICE int chunks_of(const int4& span, int least) { return is_chunked(span, least) ? (span.y + CHUNK - 1) / CHUNK : 0; }
+
+DEVICE void split(float x, float y, u32& high, u32& low) {
+  high = half2_of(x, y);
+  low = half2_of(x - half2_low(high), y - half2_high(high));
+}
+
+DEVICE void store_split(float* row, const float4& x, int lane) {
+  uint2 high, low;
+  split(x.x, x.y, high.x, low.x);
+  split(x.z, x.w, high.y, low.y);
+  ((uint2*)row)[lane] = high, ((uint2*)row)[32 + lane] = low;
+}
+
+constexpr int ROWS = 16, GROUP = 4;
+
+// Grid (n_k + n_v / 2 + ceil(n_v / 64), ceil(M / ROWS)), 64 threads, as `convolve`, of up to four taps. q and k of chunked
+// spans are written as f16 high parts, then low parts.
+extern "C" __global__ void __launch_bounds__(64, 6)
+convolve_rows(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int* __restrict__ before,
+              const int4* __restrict__ spans, const float* __restrict__ tails, const float* __restrict__ conv1d,
+              const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, int M, int least, Values s) {
+  __shared__ float4 query[32];
+  const int qkv = (2 * s.n_k + s.n_v) * DIM, inner = s.n_v * DIM, first = ROWS * blockIdx.y, end = min(M, first + ROWS);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  wait_for_previous();
+  let_next_start();
+  if ((int)blockIdx.x >= s.n_k + s.n_v / 2) {
+    const int head = 64 * (blockIdx.x - s.n_k - s.n_v / 2) + threadIdx.x;
+    const bool inside = head < s.n_v;
+#pragma unroll 2
+    for (int m = first; m < end; m++) {
+      const float squares = read_squares(mixed, m), factor = factor_of(mixed, squares);
+      if (!inside) continue;
+      const float alpha = add_up(addends_of(mixed, m, qkv + inner + head)), beta = add_up(addends_of(mixed, m, qkv + inner + s.n_v + head));
+      s.log_g[m * s.n_v + head] = log_decay(__fmul_rn(factor, alpha), dt_bias[head], a[head]);
+      s.b[m * s.n_v + head] = sigmoid(__fmul_rn(factor, beta));
+    }
+    return;
+  }
+  const bool is_value = (int)blockIdx.x >= s.n_k;
+  const int value_head = 2 * (blockIdx.x - s.n_k) + warp, head = is_value ? 2 * s.n_k + value_head : blockIdx.x + warp * s.n_k;
+  const int channel = head * DIM + 4 * lane;
+  float taps[4][4];  // [how far back][channel]
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) taps[j][i] = j < s.taps ? conv1d[(channel + i) * s.taps + s.taps - 1 - j] : 0;
+  auto fetch = [&](const int (&rows)[GROUP], float4 (&x)[GROUP]) {
+    Addends addends[GROUP];
+#pragma unroll
+    for (int r = 0; r < GROUP; r++)
+      if (rows[r] >= 0) addends[r] = addends_of(mixed, rows[r], channel);
+    add_up_rows<1>(mixed, rows, addends, x);
+  };
+  float4 window[2 * GROUP];  // rows first - GROUP .. + GROUP - 1
+  {
+    int rows[GROUP];
+#pragma unroll
+    for (int r = 0; r < GROUP; r++) rows[r] = r > 0 ? first - GROUP + r : -1;
+    float4 old[GROUP];
+    fetch(rows, old);
+#pragma unroll
+    for (int r = 1; r < GROUP; r++) window[GROUP + r] = old[r];
+  }
+#pragma unroll 1
+  for (int begin = first; begin < end; begin += GROUP) {
+    int rows[GROUP];
+    float4 next[GROUP];
+#pragma unroll
+    for (int r = 0; r < GROUP; r++) rows[r] = begin + r < end ? begin + r : -1;
+    fetch(rows, next);
+#pragma unroll
+    for (int r = 0; r < GROUP; r++) window[r] = window[GROUP + r], window[GROUP + r] = next[r];
+#pragma unroll
+    for (int r = 0; r < GROUP; r++) {
+      const int m = begin + r, position = m < end ? positions[m] : -1;
+      if (position < 0) continue;
+      const int4 span = spans[sequence[m]];
+      const float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv + channel;
+      const int after = span.x + span.y - 1 - m;
+      float4 x = window[GROUP + r], sum = make_float4(0, 0, 0, 0);
+      if (s.all || after < s.taps - 1) *(float4*)(s.raw + (size_t)raw_row(s, m, sequence[m], after) * qkv + channel) = x;
+      tap(sum, x, taps[0][0], taps[0][1], taps[0][2], taps[0][3]);
+      int row = m, missing = 0;
+#pragma unroll
+      for (int j = 1; j < 4; j++) {
+        row = row < 0 ? -1 : before[row];
+        if (j >= s.taps || j > position) continue;
+        x = window[GROUP + r - j];
+        if (row < 0) {
+          x = *(const float4*)(tail + (s.taps - 2 - missing++) * qkv);
+        } else if (row != m - j) {  // another branch
+          const int one[1] = {row};
+          Addends of_one[1] = {addends_of(mixed, row, channel)};
+          float4 found[1];
+          add_up_rows<1>(mixed, one, of_one, found);
+          x = found[0];
+        }
+        tap(sum, x, taps[j][0], taps[j][1], taps[j][2], taps[j][3]);
+      }
+      sum = silu(sum);
+      if (is_value) {
+        *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
+        continue;
+      }
+      sum = unit(sum, eps, warp ? 1 : rsqrtf((float)DIM));
+      float* to = (warp ? s.k : s.q) + ((size_t)m * s.n_k + blockIdx.x) * DIM;
+      if (is_chunked(span, least)) {
+        store_split(to, scaled(sum, warp ? LIFT_K : LIFT_Q), lane);
+        continue;
+      }
+      *(float4*)(to + 4 * lane) = sum;
+      __syncthreads();
+      if (warp == 0) query[lane] = sum;
+      __syncthreads();
+      const float dot = dot_of(sum, query[lane]);
+      if (threadIdx.x == 32) s.kq[m * s.n_k + blockIdx.x] = dot;
+    }
+  }
+}
+
+// Rows of a key head's k or q in shared memory: 256 bytes of high parts, 256 of low ones, of which pieces of 16 bytes change places so
+// that eight rows' lie in different banks.
+DEVICE u8* piece_of(u8* side, int row, int low, int piece) { return side + 512 * row + 256 * low + 16 * (piece ^ (row & 7)); }
+
+DEVICE void fetch_side(u8* side, const float* from, int first, int rows, int n_k, int key_head) {
+  const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5, piece = threadIdx.x & 31;
+  const u8* at = (const u8*)(from + ((size_t)(first + warp) * n_k + key_head) * DIM) + 16 * piece;
+  const size_t next = (size_t)warps * n_k * DIM * 4;
+#pragma unroll 4
+  for (int row = warp; row < CHUNK; row += warps, at += next) {
+    u8* to = piece_of(side, row, piece >> 4, piece & 15);
+    if (row < rows) copy16(to, at);
+    else *(uint4*)to = make_uint4(0, 0, 0, 0);
+  }
+}
+
+// c += x y of split numbers: y is {high of both halves of k, low of both}.
+DEVICE void mma_split(float (&c)[4], const u32 (&high)[4], const u32 (&low)[4], const u32 (&y)[4]) {
+  mma_f16(c, low, y[0], y[1]);
+  mma_f16(c, high, y[2], y[3]);
+  mma_f16(c, high, y[0], y[1]);
+}
+
+// 16 rows as the A operand, 8 rows as the B operand, 16 of their columns.
+DEVICE void load_a(u32 (&x)[4], u8* side, int row, int step, int low) {
+  const int lane = threadIdx.x & 31;
+  load_matrices(x, piece_of(side, row + (lane & 15), low, 2 * step + (lane >> 4)));
+}
+
+DEVICE void load_b(u32 (&y)[4], u8* side, int row, int step, int lane) {
+  load_matrices(y, piece_of(side, row + (lane & 7), lane >> 4, 2 * step + (lane >> 3 & 1)));
+}
+
+// Eight columns of 16 rows, which are the k of the B operand.
+DEVICE void load_b_turned(u32 (&y)[4], u8* side, int row, int piece, int lane) {
+  load_matrices_turned(y, piece_of(side, row + (lane & 15), lane >> 4, piece));
+}
+
+// Where the 8x16 tile of rows 8a, columns 16b of a triangle lies.
+DEVICE int triangle_at(int a, int b) { return 512 * ((a >> 1) * ((a >> 1) + 1) + (a & 1) * ((a >> 1) + 1) + b); }
+
+// Grid (n_v, chunks at most), 2 CHUNK threads: T, P and the decays of a chunk of a head. Warp w makes rows 16w .. + 15 of k k and q k.
+extern "C" __global__ void __launch_bounds__(2 * CHUNK)
+prepare(const int4* __restrict__ spans, int n_sequences, int least, Values s, u8* __restrict__ work) {
+  extern __shared__ __align__(128) u8 shared[];
+  __shared__ float of_high[CHUNK], of_low[CHUNK], rate[CHUNK];
+  u8 *keys = shared, *queries = shared + SIDE;
+  float *inverse = (float*)shared, *turned = (float*)(shared + SIDE);  // T [row][column], then A [column][row]
+  const int head = blockIdx.x, key_head = head % s.n_k, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+  int4 span = nobody();
+  int chunk = blockIdx.y;
+  for (int i = 0; i < n_sequences; i++) {
+    span = spans[i];
+    const int count = chunks_of(span, least);
+    if (chunk < count) break;
+    chunk -= count;
+    span = nobody();
+  }
+  wait_for_previous();
+  let_next_start();
+  if (span.y == 0) return;
+  const int first = span.x + CHUNK * chunk, rows = min(CHUNK, span.x + span.y - first);
+  u8* to = work + ((size_t)blockIdx.y * s.n_v + head) * WORK;
+  fetch_side(keys, s.k, first, rows, s.n_k, key_head);
+  fetch_side(queries, s.q, first, rows, s.n_k, key_head);
+  copies_commit();
+  if (warp == 0) {
+    // In double: the difference of two large sums may be small.
+    constexpr int N = CHUNK / 32;
+    double sum[N];
+#pragma unroll
+    for (int r = 0; r < N; r++) {
+      const int row = N * lane + r, m = first + min(row, rows - 1);
+      const float log_g = row < rows ? s.log_g[m * s.n_v + head] : 0;
+      sum[r] = (r ? sum[r - 1] : 0) + (double)log_g;
+      rate[row] = row < rows ? s.b[m * s.n_v + head] : 0;
+    }
+    double whole = sum[N - 1];
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      const double other = __shfl_up_sync(~0u, whole, o);
+      if (lane >= o) whole += other;
+    }
+    const double end = __shfl_sync(~0u, whole, 31);
+    float* decays = (float*)(to + 2 * TRIANGLE);
+#pragma unroll
+    for (int r = 0; r < N; r++) {
+      const double here = whole - sum[N - 1] + sum[r];
+      const int row = N * lane + r;
+      of_high[row] = (float)here;
+      of_low[row] = (float)(here - (double)of_high[row]);
+      decays[row] = expf((float)here);
+      decays[CHUNK + row] = rate[row];
+      decays[2 * CHUNK + row] = expf((float)(end - here));
+    }
+  }
+  copies_wait<0>();
+  __syncthreads();
+
+  float of_keys[TILES][4] = {}, of_queries[TILES][4] = {};
+#pragma unroll 1
+  for (int step = 0; step < DIM / 16; step++) {
+    u32 k_high[4], k_low[4], q_high[4], q_low[4];
+    load_a(k_high, keys, 16 * warp, step, 0);
+    load_a(k_low, keys, 16 * warp, step, 1);
+    load_a(q_high, queries, 16 * warp, step, 0);
+    load_a(q_low, queries, 16 * warp, step, 1);
+#pragma unroll
+    for (int n = 0; n < TILES; n++) {
+      if (n > 2 * warp + 1) break;
+      u32 y[4];
+      load_b(y, keys, 8 * n, step, lane);
+      mma_split(of_keys[n], k_high, k_low, y);
+      mma_split(of_queries[n], q_high, q_low, y);
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int n = 0; n < TILES; n++) {
+    if (n > 2 * warp + 1) break;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      const int i = 16 * warp + g + 8 * (e >> 1), j = 8 * n + 2 * t + (e & 1);
+      const float decay = j <= i ? expf((of_high[i] - of_high[j]) + (of_low[i] - of_low[j])) : 0;
+      of_queries[n][e] = decay * of_queries[n][e] * (1 / LIFT_K);  // still times LIFT_Q
+      turned[STRIDE * j + i] = j < i ? rate[i] * decay * of_keys[n][e] * (1 / (LIFT_K * LIFT_K)) : 0;
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < TILES / 2; b++) {
+    if (b > warp) break;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      uint4 words;
+      split(of_queries[2 * b][2 * half], of_queries[2 * b][2 * half + 1], words.x, words.z);
+      split(of_queries[2 * b + 1][2 * half], of_queries[2 * b + 1][2 * half + 1], words.y, words.w);
+      *(uint4*)(to + TRIANGLE + triangle_at(2 * warp + half, b) + 16 * lane) = words;
+    }
+  }
+  __syncthreads();
+
+  // T by columns, 16 rows at a time: first what the rows above take from them, by two threads a column, then among themselves.
+  const int column = threadIdx.x % CHUNK, half = threadIdx.x / CHUNK;
+#pragma unroll 1
+  for (int block = 0; block < CHUNK; block += 16) {
+    float x[16];
+#pragma unroll
+    for (int r = 0; r < 8; r++) x[r] = block + 8 * half + r == column ? 1 : 0;
+#pragma unroll 2
+    for (int k = 0; k < block; k++) {
+      const float y = inverse[STRIDE * k + column];
+      const float4 *from = (const float4*)(turned + STRIDE * k + block + 8 * half), u = from[0], w = from[1];
+      x[0] -= u.x * y, x[1] -= u.y * y, x[2] -= u.z * y, x[3] -= u.w * y;
+      x[4] -= w.x * y, x[5] -= w.y * y, x[6] -= w.z * y, x[7] -= w.w * y;
+    }
+#pragma unroll
+    for (int r = 0; r < 8; r++) inverse[STRIDE * (block + 8 * half + r) + column] = x[r];
+    __syncthreads();
+    if (half == 0) {
+#pragma unroll
+      for (int r = 0; r < 16; r++) x[r] = inverse[STRIDE * (block + r) + column];
+#pragma unroll
+      for (int k = 0; k < 15; k++)
+#pragma unroll
+        for (int r = k + 1; r < 16; r++) x[r] -= turned[STRIDE * (block + k) + block + r] * x[k];
+#pragma unroll
+      for (int r = 1; r < 16; r++) inverse[STRIDE * (block + r) + column] = x[r];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int half = 0; half < 2; half++)
+    for (int b = 0; b <= warp; b++) {
+      const float* from = inverse + STRIDE * (16 * warp + 8 * half + g) + 16 * b + 2 * t;
+      uint4 words;
+      split(LIFT_K * from[0], LIFT_K * from[1], words.x, words.z);
+      split(LIFT_K * from[8], LIFT_K * from[9], words.y, words.w);
+      *(uint4*)(to + triangle_at(2 * warp + half, b) + 16 * lane) = words;
+    }
+}
+
+// The power of two that takes the largest of a row's numbers, of which four lanes each have a part, to 4096 .. 8191; and its inverse.
+DEVICE void lift_of(float high, float& lift, float& inverse) {
+  const u32 exponent = max(__float_as_uint(quad_max(high)) >> 23, 13u);
+  lift = __uint_as_float((266 - exponent) << 23);
+  inverse = __uint_as_float((exponent - 12) << 23);
+}
+
+template <int N>
+DEVICE void lifts_of(const float (&x)[N][4], float (&lift)[2], float (&inverse)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float high = 0;
+#pragma unroll
+    for (int n = 0; n < N; n++) high = fmaxf(high, fmaxf(fabsf(x[n][2 * r]), fabsf(x[n][2 * r + 1])));
+    lift_of(high, lift[r], inverse[r]);
+  }
+}
+
+// The same number, of which the compiler knows nothing: or addresses of all loads stay in registers.
+DEVICE int again(int x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
+// A branch that is never taken, as decays are not negative: moving products over it, the compiler would need more registers than there are.
+DEVICE void in_order(float decay, int place) {
+  if (decay == -1.0f - place) __trap();
+}
+
+// Sums of two tiles of columns as the A operand.
+DEVICE void split_a(const float (&x)[4], const float (&y)[4], const float (&lift)[2], u32 (&high)[4], u32 (&low)[4]) {
+  split(lift[0] * x[0], lift[0] * x[1], high[0], low[0]);
+  split(lift[1] * x[2], lift[1] * x[3], high[1], low[1]);
+  split(lift[0] * y[0], lift[0] * y[1], high[2], low[2]);
+  split(lift[1] * y[2], lift[1] * y[3], high[3], low[3]);
+}
+
+// S^T times a chunk's keys or queries, lifted as both are.
+DEVICE void times_state(float (&sum)[TILES][4], const float (&S)[DIM / 8][4], const float (&lift)[2], u8* side, int lane, float decay) {
+#pragma unroll
+  for (int n = 0; n < TILES; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum[n][e] = 0;
+#pragma unroll
+  for (int step = 0; step < DIM / 16; step++) {
+    in_order(decay, step);
+    u32 high[4], low[4];
+    split_a(S[2 * step], S[2 * step + 1], lift, high, low);
+#pragma unroll
+    for (int n = 0; n < TILES; n++) {
+      u32 y[4];
+      load_b(y, side, 8 * n, step, lane);
+      mma_split(sum[n], high, low, y);
+    }
+  }
+}
+
+// Grid (2 n_v, sequences), 128 threads: a warp takes 16 columns dv of a head. Registers hold S^T: of rows g and g + 8 of the warp's 16,
+// columns 2t and 2t + 1 of each tile of 8 dk or 8 rows of the chunk.
+extern "C" __global__ void __launch_bounds__(128, 1)
+chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, float* __restrict__ tails, Values s,
+       const u8* __restrict__ work) {
+  extern __shared__ __align__(128) u8 ring[];
+  const int4 span = spans[blockIdx.y];
+  const int head = blockIdx.x >> 1, key_head = head % s.n_k, warp = threadIdx.x >> 5, g = (threadIdx.x & 31) >> 2;
+  const int column = 64 * (blockIdx.x & 1) + 16 * warp + g, count = chunks_of(span, least);
+  int before = 0;
+  for (int i = 0; i < (int)blockIdx.y; i++) before += chunks_of(spans[i], least);
+  if (count == 0) {
+    wait_for_previous();
+    return;
+  }
+  auto state_at = [&](int block) {
+    const int warp = threadIdx.x >> 5, row = 64 * (block & 1) + 16 * warp + (threadIdx.x >> 2 & 7);
+    return states + (((size_t)(span.z >> 1) * s.n_v + (block >> 1)) * DIM + row) * DIM + 2 * (threadIdx.x & 3);
+  };
+  float* state = state_at(blockIdx.x);
+  float S[DIM / 8][4];
+#pragma unroll
+  for (int n = 0; n < DIM / 8; n++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      float2 x = make_float2(0, 0);
+      if (span.w > 0) x = *(const float2*)(state + 8 * r * DIM + 8 * n);
+      S[n][2 * r] = x.x, S[n][2 * r + 1] = x.y;
+    }
+  wait_for_previous();
+  let_next_start();
+
+  auto fetch = [&](int chunk) {
+    u8* to = ring + chunk % STAGES * STAGE;
+    const int first = span.x + CHUNK * chunk, rows = min(CHUNK, span.x + span.y - first);
+    fetch_side(to, s.k, first, rows, s.n_k, key_head);
+    fetch_side(to + SIDE, s.q, first, rows, s.n_k, key_head);
+    const u8* from = work + ((size_t)(before + chunk) * s.n_v + head) * WORK;
+    for (int p = threadIdx.x; p < WORK / 16; p += 128) copy16(to + 2 * SIDE + 16 * p, from + 16 * p);
+    copies_commit();
+  };
+  if (STAGES > 1) fetch(0);
+#pragma unroll 1
+  for (int chunk = 0; chunk < count; chunk++) {
+    if (STAGES == 1) fetch(chunk);
+    copies_wait<0>();
+    __syncthreads();
+    if (STAGES > 1 && chunk + 1 < count) fetch(chunk + 1);
+    u8 *keys = ring + chunk % STAGES * STAGE, *queries = keys + SIDE;
+    const u8 *of_t = keys + 2 * SIDE, *of_p = of_t + TRIANGLE;
+    const float *decay = (const float*)(of_p + TRIANGLE), *rate = decay + CHUNK, *rest = decay + 2 * CHUNK;
+    const int first = span.x + CHUNK * chunk, rows = span.x + span.y - first;
+    const size_t at = ((size_t)first * s.n_v + head) * DIM + column;
+    const int lane = again(threadIdx.x & 31), t = lane & 3;
+    const int next_row = again(s.n_v * DIM), own = 2 * t * next_row;
+    const float* of_v = s.v + at;
+    float* of_o = s.o + at;
+    float d[TILES][4], sum[TILES][4], lift[2], inverse[2];
+#pragma unroll
+    for (int n = 0; n < TILES; n++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const int row = 8 * n + 2 * t + (e & 1);
+        d[n][e] = row < rows ? of_v[own + (8 * n + (e & 1)) * next_row + 8 * (e >> 1)] : 0;
+      }
+    lifts_of(S, lift, inverse);
+    in_order(decay[0], 20);
+    times_state(sum, S, lift, keys, lane, decay[0]);
+#pragma unroll
+    for (int n = 0; n < TILES; n++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const int row = 8 * n + 2 * t + (e & 1);
+        d[n][e] = rate[row] * (d[n][e] - decay[row] * (inverse[e >> 1] * (1 / LIFT_K) * sum[n][e]));
+      }
+
+    float lift_d[2], inverse_d[2];
+    u32 high[TILES / 2][4], low[TILES / 2][4];
+    in_order(decay[0], 21);
+    lifts_of(d, lift_d, inverse_d);
+#pragma unroll
+    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
+#pragma unroll
+    for (int a = 0; a < TILES; a++) {
+#pragma unroll
+      for (int e = 0; e < 4; e++) d[a][e] = 0;
+#pragma unroll
+      for (int b = 0; b <= a / 2; b++) {
+        const uint4 words = *(const uint4*)(of_t + triangle_at(a, b) + 16 * lane);
+        const u32 y[4] = {words.x, words.y, words.z, words.w};
+        mma_split(d[a], high[b], low[b], y);
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++) d[a][e] *= inverse_d[e >> 1] * (1 / LIFT_K);
+    }
+
+    in_order(decay[0], 22);
+    times_state(sum, S, lift, queries, lane, decay[0]);
+    in_order(decay[0], 23);
+    lifts_of(d, lift_d, inverse_d);
+#pragma unroll
+    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
+#pragma unroll
+    for (int a = 0; a < TILES; a++) {
+      float part[4] = {};
+#pragma unroll
+      for (int b = 0; b <= a / 2; b++) {
+        const uint4 words = *(const uint4*)(of_p + triangle_at(a, b) + 16 * lane);
+        const u32 y[4] = {words.x, words.y, words.z, words.w};
+        mma_split(part, high[b], low[b], y);
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        const int row = 8 * a + 2 * t + (e & 1);
+        const float x = (1 / LIFT_Q) * (decay[row] * inverse[e >> 1] * sum[a][e] + inverse_d[e >> 1] * part[e]);
+        if (row < rows) of_o[own + (8 * a + (e & 1)) * next_row + 8 * (e >> 1)] = x;
+        d[a][e] *= rest[row];
+      }
+    }
+
+    in_order(decay[0], 24);
+    lifts_of(d, lift_d, inverse_d);
+#pragma unroll
+    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
+    in_order(decay[0], 25);
+    const float whole = decay[CHUNK - 1];
+#pragma unroll
+    for (int n = 0; n < DIM / 8; n++) {
+      if (n % 4 == 0) in_order(decay[0], 30 + n);
+      float part[4] = {};
+#pragma unroll
+      for (int b = 0; b < TILES / 2; b++) {
+        u32 y[4];
+        load_b_turned(y, keys, 16 * b, n, lane);
+        mma_split(part, high[b], low[b], y);
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++) S[n][e] = fmaf(whole, S[n][e], inverse_d[e >> 1] * (1 / LIFT_K) * part[e]);
+    }
+    if (STAGES == 1) __syncthreads();
+  }
+  state = state_at(again(blockIdx.x));
+#pragma unroll
+  for (int n = 0; n < DIM / 8; n++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) *(float2*)(state + 8 * r * DIM + 8 * n) = make_float2(S[n][2 * r], S[n][2 * r + 1]);
+  const int qkv = (2 * s.n_k + s.n_v) * DIM;
+  float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv;
+  for (int c = 128 * blockIdx.x + threadIdx.x; c < qkv; c += 128 * gridDim.x) move_tail(tail, s, span, blockIdx.y, c);
+}
