@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from engine.config import Precision
 from engine.errors import DeviceFault, EngineError
 from engine.gguf import Tensor
-from engine.ops.base import Limits, Ops, Rope, Shape, StepInput
+from engine.ops.base import DeltaShape, Limits, Ops, Rope, Shape, StepInput
 from engine.ops.choosing import Changes, Choice, Penalties, chosen
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_device import stored_as
@@ -30,7 +30,7 @@ _EPS = 1e-5
 _INT8, _F16, _FLOAT = 3e-5, 2e-3, 3e-5
 _NEAR = 3e-4  # of a level of the activations: what the norm before them may err
 _CACHED = 2e-3  # of attention, whose keys and values are f16 on the card
-_LIMITS = Limits(rows=256, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5)
+_LIMITS = Limits(rows=256, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5, slots=1)
 
 Make = Callable[[Precision], CudaOps]
 Rows = NDArray[np.float64]
@@ -78,6 +78,8 @@ def trials(make: Make) -> list[Trial]:
     for dim in variants.HEAD_DIMS:
         name = f"attention, heads of {dim}"
         found.append(Trial(name, name, partial(_attention, make, rng, dim, name)))
+    name = "recurrent layers"
+    found.append(Trial(name, name, lambda: [_recurrent(make, rng, "recurrent layers")]))
     for type_id in (*variants.FLOATS, *variants.PACKED):
         name = TYPES[type_id].name
         kernel = "packed" if _packed(type_id) else f"{name} numbers"
@@ -164,6 +166,26 @@ def _attention(make: Make, rng: np.random.Generator, head_dim: int, name: str) -
 
     shape = Shape(1, _WIDTH, heads * head_dim, heads, kv_heads, head_dim)
     return [_beside_numpy(make, name, name, record, shape.n_vocab, _CACHED, rng, shape)]
+
+
+def _recurrent(make: Make, rng: np.random.Generator, name: str) -> Check:
+    delta = DeltaShape(n_layers=1, n_k_heads=2, n_v_heads=4, head_dim=128, conv_kernel=4)
+    inner = delta.n_v_heads * delta.head_dim
+    table = _numbers(rng, _ROWS, _WIDTH)
+    table.data.view(np.float32)[:] *= np.float32(np.sqrt(_WIDTH))
+    w = _numbers(rng, delta.qkv + inner + 2 * delta.n_v_heads, _WIDTH)
+    taps = _numbers(rng, delta.qkv, delta.conv_kernel)
+    bias, rate, norm = (_vector(rng, n) for n in (delta.n_v_heads, delta.n_v_heads, delta.head_dim))
+    rate.data.view(np.float32)[:] *= np.float32(-0.1)
+
+    def record(ops: Ops) -> None:
+        mixed = ops.linear(ops.embed(ops.upload(table)), ops.upload(w))
+        conv1d, dt_bias, a, w_norm = (ops.upload(t) for t in (taps, bias, rate, norm))
+        o = ops.delta(mixed, 0, conv1d, dt_bias, a, w_norm, _EPS)
+        ops.head(o, ops.upload(_identity(inner)))
+
+    shape = Shape(2, _WIDTH, inner, 4, 1, 64, delta)
+    return _beside_numpy(make, name, name, record, shape.n_vocab, _FLOAT, rng, shape)
 
 
 def _format(make: Make, rng: np.random.Generator, type_id: int) -> list[Check]:
@@ -299,7 +321,10 @@ def _packed(type_id: int) -> bool:
 def _step(tokens: NDArray[np.int64], start: int) -> StepInput:
     index = np.arange(len(tokens), dtype=np.int32)
     pages = np.array([[7, 2, 9, 0, 4]], np.int32)
-    return StepInput(tokens.astype(np.int32), start + index, np.zeros_like(index), pages, index)
+    slots = np.zeros(1, np.int32)
+    return StepInput(
+        tokens.astype(np.int32), start + index, np.zeros_like(index), pages, index, slots
+    )
 
 
 def _error(got: NDArray[np.float32], want: NDArray[np.floating]) -> float:

@@ -72,6 +72,7 @@ def test_sound_kernels_pass() -> None:
     for type_id in kernels.PACKED:
         assert {c.kernel for c in found if c.type_id == type_id} == {"int8", "packed"}
     assert sum(c.name.startswith("attention") for c in found) == len(kernels.HEAD_DIMS)
+    assert sum(c.kernel == "recurrent layers" for c in found) == 1
 
 
 @pytest.mark.parametrize("wrong", (1.001, np.nan))
