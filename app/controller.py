@@ -67,6 +67,7 @@ class EngineController(QObject):
         state_changed: "idle", "loading", "ready", "generating", "stopping" or "failed".
         model_changed: the `ModelInfo` of the loaded model, or None.
         load_progress, load_failed, metrics_changed: see their types.
+        card_failed: a card stopped with an error that lasts until the program ends.
         closing: the engine is about to end; what hangs on it ends first.
     """
 
@@ -75,6 +76,7 @@ class EngineController(QObject):
     load_progress = Signal(object)
     load_failed = Signal(object)
     metrics_changed = Signal(object)
+    card_failed = Signal()
     closing = Signal()
 
     def __init__(
@@ -326,6 +328,8 @@ class EngineController(QObject):
             self._poll_metrics()
             if isinstance(batch[-1], Failed) and self._load is None:
                 self._take_what_is_left()  # a fault of the card takes the model with it
+            if isinstance(batch[-1], Failed):
+                self._tell_fault(batch[-1].error)
         try:
             stream.listener(batch)
         except Exception:
@@ -361,8 +365,15 @@ class EngineController(QObject):
             self._config = self.engine.config
             self._set_model(model)
 
+    def _tell_fault(self, error: BaseException) -> None:
+        from engine.errors import DeviceFault
+
+        if isinstance(error, DeviceFault):
+            self.card_failed.emit()
+
     def _fail(self, load: _Load) -> None:
         assert load.error is not None
+        self._tell_fault(load.error)
         log.error("Loading %s failed.", load.path, exc_info=load.error)
         title = self.tr("{name} was not loaded").format(name=load.path.name)
         self._update_state(failed=self._model is None)

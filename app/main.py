@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -83,6 +84,7 @@ class Application(QObject):
 
     Attributes:
         begun: the first page is built and the first model, if any, is being loaded.
+        again: whoever ran it is to start the same command once more.
     """
 
     _imported = Signal()
@@ -103,7 +105,7 @@ class Application(QObject):
         self._garbage = garbage
         self._ended = True
         self._device = ""
-        self.begun = False
+        self.begun = self.again = False
         self.instance = instance
         self.settings, self._problem = load_settings()
         self._language = Language(self)
@@ -114,6 +116,7 @@ class Application(QObject):
         self.controller.usual_config = self.settings.engine_config
         self.controller.config_of = self.settings.config_of
         self.controller.model_changed.connect(self._on_model)
+        self.controller.card_failed.connect(self._on_card_failed)
         self.services = Services(
             self.controller, self.settings, chat_store=paths.data_dir() / "chats.sqlite"
         )
@@ -139,6 +142,9 @@ class Application(QObject):
         signals.end()
         if not self._ended:
             # The engine hangs in native code; everything is saved, and waiting would not end.
+            if self.again:
+                self._watch.disarm()
+                start_again()
             logging.shutdown()
             os._exit(code)
         return code
@@ -285,6 +291,21 @@ class Application(QObject):
         text = self.tr("An error in the application: {error}. The log has the details.")
         return text.format(error=error)
 
+    @Slot()
+    def _on_card_failed(self) -> None:
+        def words() -> str:
+            return self.tr(
+                "The graphics card stopped with an error that lasts until Lucebox is started again."
+                " Your chats are saved."
+            )
+
+        self.window.say("bad", words, action=(lambda: self.tr("Restart Lucebox"), self._restart))
+
+    def _restart(self) -> None:
+        """End, and have `main` start the same command once all is saved and the place is free."""
+        self.again = True
+        self.window.close()
+
     @Slot(dict)
     def _on_called(self, message: dict[str, Any]) -> None:
         window = self.window
@@ -391,11 +412,20 @@ def main(argv: Sequence[str]) -> int:
         if not instance.claim(asdict(wanted)):
             return 0 if instance.answered else _tell_no_answer()
         watch.arm()
-        return Application(app, watch, instance, wanted, garbage=garbage).run()
+        application = Application(app, watch, instance, wanted, garbage=garbage)
+        code = application.run()
     finally:
         instance.release()
         watch.disarm()
         garbage.end()
+    if application.again:
+        start_again()
+    return code
+
+
+def start_again() -> None:
+    """Start the command that this process was started with."""
+    subprocess.Popen([sys.executable, *sys.orig_argv[1:]])
 
 
 if __name__ == "__main__":

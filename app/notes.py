@@ -12,6 +12,7 @@ from app.widgets import Banner
 
 Kind = Literal["good", "warn", "bad"]
 Words = Callable[[], str]
+Action = tuple[Words, Callable[[], object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class _Said:
     words: Words
     details: str
     about: str
+    action: Action | None
 
 
 class Notes(QWidget):
@@ -34,10 +36,17 @@ class Notes(QWidget):
         self._column.setSpacing(1)
         self._said: dict[Banner, _Said] = {}
 
-    def say(self, kind: Kind, words: Words, details: str = "", about: str = "") -> None:
-        """Add a note, unless one has these words already; `details` can be copied."""
+    def say(
+        self,
+        kind: Kind,
+        words: Words,
+        details: str = "",
+        about: str = "",
+        action: Action | None = None,
+    ) -> None:
+        """Add a note, unless one has these words already; `details` can be copied, `action` has a button."""
         if all(note.text != words() for note in self._said):
-            self._add(_Said(kind, words, details, about))
+            self._add(_Said(kind, words, details, about, action))
 
     def say_about(self, thing: str, texts: Sequence[Words]) -> None:
         """Warnings about a thing, such as the loaded model, in the place of its former ones."""
@@ -53,7 +62,8 @@ class Notes(QWidget):
             self._add(said)
 
     def _add(self, said: _Said) -> None:
-        note = Banner(said.kind, said.words(), said.details)
+        action = (said.action[0](), said.action[1]) if said.action else None
+        note = Banner(said.kind, said.words(), said.details, action)
         note.closed.connect(self._on_closed)
         self._said[note] = said
         self._column.addWidget(note)

@@ -30,7 +30,7 @@ from app.ahead import Ahead, settle
 from app.commands import Commands
 from app.focus import focus_at, place_of
 from app.geometry import repaired
-from app.notes import Kind, Notes, Words
+from app.notes import Action, Kind, Notes, Words
 from app.page import PAGES, Actions, Page, PageSpec, Services
 from app.pane import Pane
 from app.rail import Rail
@@ -334,10 +334,12 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self, self._renew_pages)
         super().changeEvent(event)
 
-    def say(self, kind: Kind, words: Words, details: str = "") -> None:
-        """A note across the window's top until the user closes it; `details` can be copied."""
+    def say(
+        self, kind: Kind, words: Words, details: str = "", action: Action | None = None
+    ) -> None:
+        """A note across the window's top until the user closes it: see `Notes.say`."""
         self.complete()
-        self.notes.say(kind, words, details)
+        self.notes.say(kind, words, details, action=action)
 
     def retranslate(self) -> None:
         """Take the words of the current language."""

@@ -72,7 +72,7 @@ class Note(QFrame):
 
 
 class Banner(Note):
-    """A note across the window: with details to copy if there are some, and a way to close it.
+    """A note across the window: with details to copy or an action (text, call), and a way to close it.
 
     Signals:
         closed: the user closed it; it goes away by itself.
@@ -80,7 +80,13 @@ class Banner(Note):
 
     closed = Signal()
 
-    def __init__(self, kind: Literal["good", "warn", "bad"], text: str, details: str = "") -> None:
+    def __init__(
+        self,
+        kind: Literal["good", "warn", "bad"],
+        text: str,
+        details: str = "",
+        action: tuple[str, Callable[[], object]] | None = None,
+    ) -> None:
         super().__init__(kind, text)
         self._details = f"{text}\n\n{details}"
         row = self.layout()
@@ -88,6 +94,8 @@ class Banner(Note):
         row.setAlignment(self._icon, Qt.AlignmentFlag.AlignVCenter)
         if details:
             row.addWidget(button(self.tr("Copy diagnostics"), self._copy, icon="copy"))
+        if action is not None:
+            row.addWidget(button(*action))
         close = IconButton("close", self.tr("Close this note"), size="controlCompact")
         close.clicked.connect(self.closed)
         close.clicked.connect(self.deleteLater)

@@ -16,6 +16,14 @@
         <translation>애플리케이션 오류: {error}. 자세한 내용은 로그에 있습니다.</translation>
     </message>
     <message>
+        <source>The graphics card stopped with an error that lasts until Lucebox is started again. Your chats are saved.</source>
+        <translation>그래픽 카드가 오류로 멈췄습니다. 이 오류는 Lucebox를 다시 시작할 때까지 계속됩니다. 대화는 저장되어 있습니다.</translation>
+    </message>
+    <message>
+        <source>Restart Lucebox</source>
+        <translation>Lucebox 다시 시작</translation>
+    </message>
+    <message>
         <source>Lucebox is already running but does not answer. Wait a moment, or end it and start again.</source>
         <translation>Lucebox가 이미 실행 중이지만 응답하지 않습니다. 잠시 기다리거나 종료한 뒤 다시 시작하세요.</translation>
     </message>

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 import app.main as main_module
@@ -24,6 +24,8 @@ from app.main import Application, Wanted, parse
 from app.widgets import Banner
 from engine import demo, paths, settings_store
 from engine.config import AppSettings
+from engine.errors import DeviceFault
+from engine.types import Request
 from tests.app.conftest import STUBS
 from tests.app.fake_engine import FakeEngine
 
@@ -301,6 +303,28 @@ def test_the_real_process_lives_without_any_folder_to_write_to(tmp_path: Path) -
         process.communicate()
     assert "The first page is built" in talk
     assert "Traceback" not in talk and "CRITICAL" not in talk, talk
+
+
+def test_a_card_that_failed_for_good_offers_a_restart(start: Started) -> None:
+    put_demo(paths.models_dir())
+    made = start()
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.fake.fail_after, start.fake.fail_error = 0, DeviceFault("an illegal address")
+    made.controller.submit(Request(messages=[{"role": "user", "content": "hello"}]), lambda _: None)
+    start.qtbot.waitUntil(lambda: len(notes(made)) == 1, timeout=5000)
+    (banner,) = made.window.findChildren(Banner)
+    assert "Your chats are saved" in banner.text
+    (restart,) = [b for b in banner.findChildren(QPushButton) if b.text() == "Restart Lucebox"]
+    restart.click()
+    assert made.again and not made.window.isVisible()
+
+
+def test_the_same_command_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", started.append)
+    monkeypatch.setattr(sys, "orig_argv", ["python3", "-m", "engine.cli", "some.gguf"])
+    main_module.start_again()
+    assert started == [[sys.executable, "-m", "engine.cli", "some.gguf"]]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
