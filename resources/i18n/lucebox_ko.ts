@@ -2390,6 +2390,10 @@
         <translation>읽는 레이어 {0}(크기 {1})</translation>
     </message>
     <message>
+        <source>recurrent layers</source>
+        <translation>순환 층</translation>
+    </message>
+    <message>
         <source>rope base {0}, norm epsilon {1}, context norm {2}</source>
         <translation>RoPE 기준값 {0}, 정규화 엡실론 {1}, 컨텍스트 정규화 {2}</translation>
     </message>
