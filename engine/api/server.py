@@ -14,6 +14,7 @@ import uvicorn
 
 from engine.api.app import make_app
 from engine.api.auth import api_key
+from engine.api.connection import Connection
 from engine.api.guard import HEADER_LIMIT
 from engine.api.journal import Live
 from engine.api.served import Models, Served
@@ -101,6 +102,7 @@ class Server:
         self.models.closing = False
         config = uvicorn.Config(
             make_app(self.models, self.key),
+            http=Connection,
             log_config=None,
             access_log=False,
             server_header=False,

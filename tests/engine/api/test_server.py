@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
+import time
+from collections.abc import Iterator
 
 import httpx
 import pytest
 
+from engine.api import connection
 from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
 from engine.errors import BadRequest, EngineError
+from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine, says
 
 
@@ -72,3 +76,43 @@ def test_others_may_reach_it_with_the_key_only(monkeypatch: pytest.MonkeyPatch) 
     key = {"authorization": "Bearer sk-right"}
     assert httpx.get(models, headers=key, trust_env=False).status_code == 200
     assert server.stop()
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "HEAD_S", 1.0)
+    server = Server(ServerConfig(port=0), [Served(ScriptedEngine(slowly), "a")])
+    server.start()
+    begun = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+    def connect(data: bytes) -> socket.socket:
+        made = socket.create_connection(("127.0.0.1", server.port), 10)
+        made.sendall(data)
+        return made
+
+    def ended(one: socket.socket) -> bool:
+        with one:
+            while one.recv(1 << 16):
+                pass
+        return True
+
+    try:
+        silent, half, again = connect(b""), connect(begun), connect(begun + b"\r\n")
+        assert again.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        again.sendall(begun)
+        late = connect(begun)
+        late.sendall(b"\r\n")
+        assert late.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        late.close()
+        # An answer may take as long as it likes.
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        start = time.monotonic()
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, trust_env=False)
+        assert answer.status_code == 200 and time.monotonic() - start > 1.2
+        assert all(map(ended, (silent, half, again)))
+    finally:
+        assert server.stop()
+
+
+def slowly(request: Request) -> Iterator[str]:
+    time.sleep(1.5)
+    yield "x"

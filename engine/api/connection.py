@@ -1,0 +1,42 @@
+"""A client's connection: one that sends no request is not held for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S = 30.0
+"""A request's line and headers must come within this time, from the connection or its first byte on."""
+
+
+class Connection(H11Protocol):
+    """Uvicorn's own, which waits as long as one likes for the end of a request's headers."""
+
+    _due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Expect a request."""
+        super().connection_made(transport)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing more."""
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; what begins a request must go on."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._expect_nothing()
+        elif self._due is None and not self.transport.is_closing():
+            self._expect()
+
+    def _expect(self) -> None:
+        self._due = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _expect_nothing(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
