@@ -96,7 +96,7 @@ def chunk(type_id: int) -> int:
 
 
 def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
-    """The build for 1, 2 or 4 groups of a short step, or for more, where `groups` is the most that fit.
+    """The build for 1 to 4 groups of a short step, or for more, where `groups` is the most that fit.
 
     Tiles and blocks of short steps are those that suit 4 groups: with them a batch row's bits are the same
     for all.
@@ -156,9 +156,7 @@ def dequantise(type_id: int) -> Variant:
 
 def groups_for(rows: int) -> int:
     """Groups of 8 that activations have room for; a short step's are also those of a block."""
-    if rows > MOST_SHORT:
-        return -(-rows // 64) * 8
-    return 1 if rows <= 8 else 2 if rows <= 16 else 4
+    return -(-rows // 8) if rows <= MOST_SHORT else -(-rows // 64) * 8
 
 
 def of_type(type_id: int, arch: int) -> Iterator[Variant]:
@@ -166,7 +164,7 @@ def of_type(type_id: int, arch: int) -> Iterator[Variant]:
     if type_id in FLOATS:
         yield Variant("matmul_float.cu", (("TYPE", type_id),))
         return
-    for groups in (1, 2, 4):
+    for groups in range(1, MOST_SHORT // 8 + 1):
         yield matmul(type_id, F16 if type_id == F16_TILES else INT8, groups, arch).variant
     yield matmul(type_id, F16, 8, arch).variant
 

@@ -47,7 +47,7 @@ from engine.ops.cuda_trust import Distrust, distrust_of
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
-BUCKETS = (1, 2, 4, 8, 16, MOST_ROWS)
+BUCKETS = (1, 2, 4, 8, 16, 24, MOST_ROWS)
 
 
 class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):

@@ -231,7 +231,7 @@ def sizes(buffer: Buffer, rows: int, arch: int, processors: int) -> dict[str, in
             type_id = launch.weights[0].type_id
             if variants.chunk(type_id):
                 forms = (F16,) if type_id == variants.F16_TILES else (INT8, F16)
-                builds = [variants.matmul(type_id, f, n, arch) for f in forms for n in (1, 2, 4)]
+                builds = [variants.matmul(type_id, f, n, arch) for f in forms for n in range(1, 5)]
                 builds.append(variants.matmul(type_id, F16, 8, arch))
                 # On the smallest cards a short step may have two batch tiles of two groups.
                 most = max(b.part_floats * b.blocks for b in builds)

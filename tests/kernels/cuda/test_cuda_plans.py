@@ -115,7 +115,7 @@ def compute(
 
 
 @pytest.mark.parametrize("arch", (75, 86, 90))
-@pytest.mark.parametrize("rows_of_batch", (1, 9, 32, 40, 130))
+@pytest.mark.parametrize("rows_of_batch", (1, 9, 22, 32, 40, 130))
 def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_batch: int) -> None:
     rng = np.random.default_rng()
     form = INT8 if rows_of_batch <= 32 else F16
@@ -179,7 +179,7 @@ def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
                 Pass(m, INT8, 1, 1),
                 132,
             )
-            for m in (1, 8, 9, 16, 17, 32)
+            for m in (1, 8, 9, 16, 17, 24, 25, 32)
         }
         assert len(plans) == 1
 
