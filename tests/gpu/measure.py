@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from engine.models.base import model_of
 from engine.ops.base import MOST_CHOSEN, Limits, StepInput
 from engine.ops.choosing import Choice
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_library import Library
 from engine.ops.cuda_probe import profile as kernel_times
 from engine.weights import load_weights
 
@@ -61,7 +64,13 @@ class Timed:
     """A loaded model and its steps."""
 
     def __init__(
-        self, path: Path, context: int, chunk: int, plain: bool = False, cache: Path | None = None
+        self,
+        path: Path,
+        context: int,
+        chunk: int,
+        plain: bool = False,
+        cache: Path | None = None,
+        fused: bool = False,
     ) -> None:
         began = time.perf_counter()
         pages = -(-(context + 64) // 64)
@@ -80,7 +89,8 @@ class Timed:
             model = model_of(file.architecture)
             cfg = model.read_config(file)
             weights = load_weights(file, model.tensors(cfg), self.ops)
-            self.ops.allocate(cfg.shape, self.limits)
+            with mock.patch.object(Library, "of", return_value=None) if fused else nullcontext():
+                self.ops.allocate(cfg.shape, self.limits)
             with self.ops.recording():
                 model.forward(self.ops, weights, cfg)
         self.vocabulary = cfg.n_vocab
@@ -131,12 +141,18 @@ def main() -> None:
     parser.add_argument("--long", type=int, default=0, help="tokens of a prompt read in pieces")
     parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
     parser.add_argument("--plain", action="store_true", help="no programmatic dependent launches")
+    parser.add_argument("--fused", action="store_true", help="without cuBLAS, as on most PCs")
     args = parser.parse_args()
     contexts = [int(c) for c in args.contexts.split(",")]
     prompts = [int(c) for c in args.prompts.split(",")]
     bandwidth = read_bandwidth()
     timed = Timed(
-        args.model, max(*contexts, *prompts, args.long), max(*prompts, 64), args.plain, args.cache
+        args.model,
+        max(*contexts, *prompts, args.long),
+        max(*prompts, 64),
+        args.plain,
+        args.cache,
+        args.fused,
     )
     memory = timed.ops.memory()
     print(
