@@ -14,6 +14,29 @@ _EVENT_BYTES = 64
 Item = tuple[int, Event]
 
 
+class Bell:
+    """Wakes the readers of a loop from other threads; one call into the loop, which costs a system call, is
+    for all that are to wake until it comes."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._due: deque[Callable[[], None]] = deque()
+        self._rung = False
+
+    def ring(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called on the loop; `RuntimeError` where that has ended."""
+        self._due.append(wake)
+        if not self._rung:
+            self._rung = True
+            self.loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        # In this order: who finds it rung is due already.
+        self._rung = False
+        while self._due:
+            self._due.popleft()()
+
+
 class Channel:
     """Events of several requests for one reader, which may be slow: the engine never waits for it.
 
@@ -21,8 +44,8 @@ class Channel:
     dropped and `on_full` is called, on the engine's thread.
     """
 
-    def __init__(self, on_full: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, bell: Bell, on_full: Callable[[], None]) -> None:
+        self._bell = bell
         self._items: deque[Item] = deque()
         self._ready = asyncio.Event()
         self._told = False  # a wake is on its way: one is enough for many events
@@ -71,7 +94,7 @@ class Channel:
 
     def _wake(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._ready.set)
+            self._bell.ring(self._ready.set)
         except RuntimeError:  # the loop has ended, and with it every reader
             self.closed = True
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import cards
+from engine.api.channel import Bell
 from engine.api.errors import RETRY_AFTER_S, ApiError
 from engine.api.journal import Journal
 from engine.chat import ChatTemplate
@@ -119,11 +120,18 @@ class Models:
         self.journal = Journal()
         self.closing = False
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._bell: Bell | None = None
 
     @property
     def waiting(self) -> int:
         """Requests that wait for any model to become free."""
         return len(self._waiting)
+
+    def bell(self) -> Bell:
+        """What wakes the readers of all answers."""
+        if self._bell is None or self._bell.loop is not asyncio.get_running_loop():
+            self._bell = Bell()
+        return self._bell
 
     def find(self, name: str) -> Served | None:
         """The model of that name, whatever its case; also by the name in its file."""

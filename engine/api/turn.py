@@ -142,7 +142,7 @@ class Turn:
         self._latest = 0.0
         self._models = models
         self._client = client
-        self._channel = Channel(self._cancel_all)
+        self._channel = Channel(models.bell(), self._cancel_all)
         self._backlog: list[Item] = []
         self._error: ApiError | None = None
         self._closed = False
