@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.theme import theme
-from app.widgets import IconButton, label
+from app.widgets import ElidedLabel, IconButton
 
 STRIP, _USUAL_CONTROL = 48, 32
 LEAST, MOST = 264, 560
@@ -33,7 +33,7 @@ class Pane(QFrame):
         self._before = False
         self.fold_button = IconButton("panel", self.tr("Fold the pane"))
         self.fold_button.clicked.connect(self.toggle_wanted)
-        self._title = label("", "section")
+        self._title = ElidedLabel("", "section")
         self._tools = QHBoxLayout()
         self._tools.setContentsMargins(0, 0, 0, 0)
         self._header = QFrame()
@@ -141,7 +141,9 @@ class Pane(QFrame):
 
     def _show_header(self) -> None:
         widget = self._stack.currentWidget()
-        self._title.setText(widget.windowTitle() if widget is not None else "")
+        title = widget.windowTitle() if widget is not None else ""
+        self._title.setText(title)
+        self._title.setToolTip(title)
         self._title.setVisible(not self._folded)
         mine = getattr(widget, "header_tools", None)
         for i in range(self._tools.count()):

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from app.ahead import Ahead, settle
 from app.commands import Commands
@@ -211,7 +212,8 @@ class MainWindow(QMainWindow):
                 self.pane.hold(inspector)
                 yield from settle(inspector, self.pane)
         except BaseException:  # It failed, or is not wanted any more.
-            self._drop(page, inspector)
+            if isValid(self):
+                self._drop(page, inspector)
             raise
         finally:
             del self._making[name]

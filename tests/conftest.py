@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import demo
+from engine import demo, keyring_store
+from tests.ring import Ring
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -52,3 +53,11 @@ def demo_model() -> Path:
     """The demo model's file, which `./test` installs."""
     assert _DEMO, "The demo model is missing; ./test installs it."
     return _DEMO
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
+    """An empty keyring in the place of the system's."""
+    made = Ring()
+    monkeypatch.setattr(keyring_store, "_keyring", lambda: made)
+    return made

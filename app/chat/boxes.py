@@ -81,10 +81,11 @@ def split(piece: Piece, source: int) -> list[Part]:
 
 
 def _letters(text: str) -> int:
-    """How many Latin letters are about as wide as a text: those of East Asia take two places."""
+    """How many usual letters are as wide as a text: m, w and those of East Asia take two places."""
+    letters = len(text) + sum(map(text.count, "mwMW"))
     if text.isascii():
-        return len(text)
-    return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+        return letters
+    return letters + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def _split_code(piece: Piece, source: int) -> list[Part]:

@@ -133,7 +133,7 @@ class ChatList(QFrame):
 
     @Slot()
     def _on_theme(self) -> None:
-        self.view.viewport().update()
+        self.view.scheduleDelayedItemsLayout()  # Rows grow with the text.
 
     # What is done
 

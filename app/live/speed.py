@@ -174,6 +174,7 @@ class SpeedPanel(QWidget):
             text = ""
         _set_kind(self._compared, kind)
         self._compared.setText(text)
+        self._compared.setVisible(bool(text))  # Below the number it would leave a gap.
         if usual:
             said = self.tr("last run {n} tok/s, measured here").format(n=rate_text(usual))
         elif self._rate:

@@ -122,7 +122,9 @@ class ModelsPage(Page):
     def _header(self) -> QFrame:
         header = QFrame()
         header.setProperty("kind", "header")
-        header.setFixedHeight(theme().size("header"))
+        self._top = header
+        theme().changed.connect(self._fit_header)
+        self._fit_header()
         row = QHBoxLayout(header)
         row.setContentsMargins(24, 0, 24, 0)
         row.setSpacing(theme().space(2))

@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme import theme
-from app.widgets import button, label
+from app.widgets import ElidedLabel, button, label
 from engine.connect import CLIENTS, Target, recipe
 
 _NAMES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "OpenCode", "pi": "Pi"}
@@ -30,8 +30,7 @@ class Client(QFrame):
         texts = QVBoxLayout()
         texts.setSpacing(2)
         texts.addWidget(label(name, "strong"))
-        place = label(f"~/{file.relative_to(home).as_posix()}", "small")
-        place.setMinimumWidth(1)
+        place = ElidedLabel(f"~/{file.relative_to(home).as_posix()}", "small")
         place.setToolTip(str(file))
         texts.addWidget(place)
         self._settings = button(self.tr("Settings"), self._copy_settings, "quiet", "copy")

@@ -1,6 +1,6 @@
 """The parts that pages are built of."""
 
-from app.widgets.basic import Hairline, IconButton, button, label
+from app.widgets.basic import ElidedLabel, Hairline, IconButton, button, label
 from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import EndNote, MemoryBar, MemoryKey, MemoryKeys, done_of, gigabytes
@@ -12,6 +12,7 @@ from app.widgets.toast import Toast
 
 __all__ = [
     "Banner",
+    "ElidedLabel",
     "EmptyState",
     "EndNote",
     "ErrorCard",

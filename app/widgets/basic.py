@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from app.theme import theme
@@ -38,6 +39,29 @@ def label(text: str = "", kind: LabelKind = "", wrap: bool = False) -> QLabel:
         made.setWordWrap(True)
         made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
     return made
+
+
+class ElidedLabel(QLabel):
+    """One line that ends in an ellipsis where there is no room for all of it."""
+
+    def __init__(self, text: str = "", kind: LabelKind = "") -> None:
+        super().__init__(text)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("kind", kind)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        inside = self.contentsRect()
+        mode = Qt.TextElideMode.ElideRight
+        shown = self.fontMetrics().elidedText(self.text(), mode, inside.width())
+        place = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        role = self.foregroundRole()
+        self.style().drawItemText(
+            QPainter(self), inside, place, self.palette(), self.isEnabled(), shown, role
+        )
 
 
 def button(

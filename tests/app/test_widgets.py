@@ -12,6 +12,7 @@ from app.report import ErrorReport
 from app.theme import theme
 from app.widgets import (
     Banner,
+    ElidedLabel,
     EmptyState,
     ErrorCard,
     IconButton,
@@ -278,3 +279,19 @@ def test_the_gallery_shows_every_part(qtbot: QtBot, choice: str) -> None:
         assert page.findChild(kind) is not None
     image = page.grab().toImage()
     assert QColor(image.pixelColor(1, 1)) == theme().color("surface.bg")
+
+
+def test_an_elided_label_takes_any_width_and_shows_what_fits(qtbot: QtBot) -> None:
+    made = ElidedLabel("A name of some length", "section")
+    qtbot.addWidget(made)
+    made.resize(made.sizeHint())
+    whole = made.grab().toImage()
+    assert made.minimumSizeHint().width() == 0 and made.accessibleName() in ("", made.text())
+    cut = ElidedLabel("A name of some length and more", "section")
+    qtbot.addWidget(cut)
+    cut.resize(made.sizeHint())
+    end = whole.width() - whole.width() // 3
+    left = whole.copy(0, 0, whole.width() // 3, whole.height())
+    assert cut.grab().toImage().copy(left.rect()) == left
+    rest = whole.rect().adjusted(end, 0, 0, 0)
+    assert cut.grab().toImage().copy(rest) != whole.copy(rest), "it ends in an ellipsis"

@@ -13,11 +13,19 @@ from app.chat.page import ChatPage
 from app.chat.session import ChatSession
 from app.chat.store import ChatStore
 from app.controller import EngineController
+from app.i18n import Language
 from app.page import Services
 from app.settings import Settings
 from app.theme import theme
 from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
+
+
+@pytest.fixture(autouse=True)
+def usual_look(language: Language) -> None:
+    """Every test begins with dark colours, usual text size and English."""
+    theme().apply("dark", 100)
+    language.apply("en")
 
 
 @pytest.fixture
@@ -27,7 +35,6 @@ def engine() -> FakeEngine:
 
 @pytest.fixture
 def services(qtbot: QtBot, engine: FakeEngine, tmp_path: Path) -> Iterator[Services]:
-    theme().apply("dark")
     controller = EngineController(lambda: engine)
     made = Services(controller, Settings(), tmp_path / "data" / "chats.sqlite")
     made.said = []  # type: ignore[attr-defined]

@@ -175,6 +175,10 @@ def test_text_size_reaches_everything(qtbot: QtBot, page: ChatPage, ask: Ask) ->
     theme().apply(text_size=150)
     assert page.composer.maximumWidth() > widths[0]
     assert page.header.height() > widths[1]
+    view, model = page.list.view, page.list.model
+    for row in range(model.rowCount()):
+        wanted = view.sizeHintForRow(row)
+        qtbot.waitUntil(lambda i=row, h=wanted: view.visualRect(model.index(i)).height() == h)  # type: ignore[misc]
     theme().apply(text_size=100)
 
 

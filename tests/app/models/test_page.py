@@ -370,6 +370,8 @@ def test_the_look_can_change_while_it_is_shown(page: ModelsPage) -> None:
     light = page.grab().toImage()
     theme().apply("dark")
     assert page.grab().toImage() != light
+    theme().apply(text_size=150)
+    assert page._top.height() == theme().size("header")
 
 
 LARGE = model("llama", "Large")

@@ -31,13 +31,6 @@ from tests.ring import Ring
 
 
 @pytest.fixture
-def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
-    ring = Ring()
-    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
-    return ring
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
@@ -98,7 +91,8 @@ def test_the_switch_keeps_conversations_from_now_on(
     folder: Path,
 ) -> None:
     cache = pane._disk
-    assert cache.state == "off" and "Off. Keeps" in pane._on_disk.text() and pane._forget.isHidden()
+    qtbot.waitUntil(lambda: cache.state == "off", timeout=20_000)
+    assert "Off. Keeps" in pane._on_disk.text() and pane._forget.isHidden()
     pane._switch.click()
     qtbot.waitUntil(lambda: cache.state == "on", timeout=20_000)
     assert isinstance(fake.archive, DiskArchive) and fake.archive.store.folder == folder

@@ -18,13 +18,6 @@ from tests.ring import Ring
 
 
 @pytest.fixture
-def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
-    ring = Ring()
-    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
-    return ring
-
-
-@pytest.fixture
 def no_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> Any:
         raise RuntimeError("no keyring")

@@ -50,13 +50,6 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-@pytest.fixture
-def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
-    ring = Ring()
-    monkeypatch.setattr(keyring_store, "_keyring", lambda: ring)
-    return ring
-
-
 def test_a_blob_comes_back_in_another_store(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "cache"
     blobs = {bytes([n]): random.Random(n).randbytes(n * 100) for n in range(8)}
