@@ -352,7 +352,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "Prefill and decode are measured apart, each round in turn. With --json one object: model,"
         " device, device_name, threads, precision, n_prompt, n_decode, prefill_tok_s, decode_tok_s,"
         " first_token_s (each with median and values), prefill, decode (a list, one for each length),"
-        " passes, forced, profiles, read_gb_s, weight_bytes, peak_memory_bytes, memory.",
+        " passes, forced, profiles, read_gb_s, weight_bytes, peak_memory_bytes, memory; with --api"
+        " prompt_tokens, request_ms, token_ms, cached_turn.",
     )
     command.add_argument("-p", default="512", metavar="N,..", help="prompt tokens, 512")
     command.add_argument("-n", type=int, default=128, metavar="N", help="tokens to write, 128")

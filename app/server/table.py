@@ -90,6 +90,7 @@ class Requests(QAbstractTableModel):
             405: self.tr("not possible"),
             408: self.tr("too slow"),
             413: self.tr("too large"),
+            431: self.tr("too large"),
             499: self.tr("client left"),
             503: self.tr("not available"),
         }
