@@ -15,9 +15,10 @@
 constexpr int WARPS = 4;
 constexpr int WEIGHT_STAGE = CHUNK * TILES * WARPS;
 constexpr int STAGE = WEIGHT_STAGE + ACTIVATION * NT;
+constexpr int BLOCKS = FORM == 8 && TILES == 1 ? (NT == 1 ? 4 : 3) : 2;  // that the registers of a multiprocessor must do for
 
 // `rows` of y are written, `stride` floats apart for each batch row; `parts` is the workspace of split tiles.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 matmul(const u8* __restrict__ w0, const u8* __restrict__ w1, const u8* __restrict__ w2, int end0, int end1, int row_tiles,
        const u8* __restrict__ x, int x_groups, float* __restrict__ y, int rows, int stride, float* __restrict__ parts,
        int superblocks, int batch_tiles, int units, int L, int M) {

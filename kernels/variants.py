@@ -16,6 +16,9 @@ PACKED: dict[int, int] = {
 BOOKS = (16, 17, 18, 19, 21, 22, 29)
 """Those whose kernels look weights up in a codebook, which the host gives them."""
 
+UNPACKED_SLOWLY = (10, 11, 20, 23, 35, 39, *BOOKS)
+"""Those that take more instructions than their bytes take time."""
+
 F16_TILES = 1001
 """F16 or BF16 in chunks as the tensor cores take them: no format of files."""
 
@@ -105,9 +108,12 @@ def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
-    crowded = arch in _SHARED and arch != 75
+    side_by_side: tuple[int, ...] = (2, 1) if arch in _SHARED and arch != 75 else (1,)
+    if short and form == INT8 and type_id in UNPACKED_SLOWLY:
+        # More warps to wait for each other, and a loop over one row tile, so that instructions stay cached.
+        shapes, side_by_side = [(1, 4), (1, 2)], (4, 3, 2, 1)
     for tiles, most in shapes:
-        for blocks in (2, 1) if crowded else (1,):
+        for blocks in side_by_side:
             if _stages(size * _WARPS * tiles + activation * most, blocks, arch) < 2:
                 continue
             nt = min(groups, most) if short else most

@@ -18,17 +18,18 @@ extern "C" {
 __device__ u16 codebook[BOOK ? SHARE * ENTRIES : 1];  // the host fills it: SHARE words of four nibbles an entry
 }
 
-// Signed bytes of word r of slab `slab` in a lane of thread t in its group: `index` has the slab's low bytes, `above` the
+// The half of each entry that lane 4g + t needs.
+DEVICE const u16* book_of(int t) { return kept(codebook + (SHARE == 2 ? t & 1 : 0)); }
+
+// Signed bytes of word r of slab `slab` in a lane: `book` is its `book_of`, `index` has the slab's low bytes, `above` the
 // word of the bits above them, `signs` the lane's word r of signs.
-DEVICE u32 book_bytes(u32 index, u32 above, u32 signs, int slab, int r, int t) {
+DEVICE u32 book_bytes(const u16* book, u32 index, u32 above, u32 signs, int slab, int r) {
   int entry = byte_at(index, r);
-  u32 field = 0;
-  if (ABOVE) {
-    field = above >> (4 * ABOVE * slab % 32 + ABOVE * r);
-    entry |= (int)(field & (IQ1 ? 7 : (1 << ABOVE) - 1)) << 8;
-  }
-  const u32 chosen = __ldg(codebook + SHARE * entry + (SHARE == 2 ? t & 1 : 0));
-  if (IQ1) return bytes_of(LEVELS_0, LEVELS_4, field & 8 ? chosen | 0x4444u : chosen);
+  const int from = 4 * ABOVE * slab % 32 + ABOVE * r - 8;
+  const u32 field = from < 0 ? above << -from : above >> from;  // its lowest bit is the ninth
+  if (ABOVE) entry |= (int)(field & (IQ1 ? 0x700 : ((1 << ABOVE) - 1) << 8));
+  const u32 chosen = __ldg(book + SHARE * entry);
+  if (IQ1) return bytes_of(LEVELS_0, LEVELS_4, chosen + (field >> 11 & 1) * 0x4444u);
   const int at = 16 * (slab >> 2) + (slab & 3) - 2;
   const u32 minus = (at < 0 ? signs << -at : signs >> at) & 0x4444u;
   if (IQ2) return bytes_of(LEVELS_0, LEVELS_4, chosen | minus);
@@ -48,5 +49,5 @@ DEVICE int book_code(const u8* chunk, int row, int column) {
   const u32 index = ((const u32*)book_indices(chunk, lane, slab >> 1))[slab & 1];
   const u32 above = ABOVE ? *(const u32*)book_above(chunk, lane, slab >> 1) : 0;
   const u32 signs = SIGNS ? ((const u32*)book_signs(chunk, lane))[r] : 0;
-  return (signed char)byte_at(book_bytes(index, above, signs, slab, r, lane & 3), k & 3);
+  return (signed char)byte_at(book_bytes(book_of(lane & 3), index, above, signs, slab, r), k & 3);
 }

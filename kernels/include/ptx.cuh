@@ -71,6 +71,12 @@ DEVICE u32 bytes_of(u32 a, u32 b, u32 selector) {
   return d;
 }
 
+// The same address, which the compiler adds to no more than once.
+DEVICE const u16* kept(const u16* p) {
+  asm("" : "+l"(p));
+  return p;
+}
+
 DEVICE u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // c = A (16x32) B (32x8), signed bytes. Lane 4g+t holds A rows g and g+8, B column g, and of c the

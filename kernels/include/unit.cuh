@@ -48,14 +48,14 @@ struct Lane {
 struct Quants {
   uint4 low[TYPE == Q8_0 ? 2 : 1], high;
   u32 above;
-  int t;
+  const u16* book;
   DEVICE_METHOD Quants(const Lane& l, int w, int i) {
     if (BOOK) {
       const uint2 indices = *(const uint2*)book_indices(l.chunk(w), l.lane, i);
       low[0] = make_uint4(indices.x, indices.y, 0, 0);
       if (SIGNS) high = *(const uint4*)book_signs(l.chunk(w), l.lane);
       if (ABOVE) above = *(const u32*)book_above(l.chunk(w), l.lane, i);
-      t = l.t;
+      book = book_of(l.t);
       return;
     }
     if (TYPE == Q8_0) {
@@ -71,7 +71,7 @@ struct Quants {
 
   // Word r of slab `slab` = 2i + s as signed bytes times CODE_SCALE, and as the unsigned codes that `f16_codes` takes.
   DEVICE_METHOD u32 signed_word(int s, int r, int slab) const {
-    if (BOOK) return book_bytes(s ? low[0].y : low[0].x, above, word_of(high, r), slab, r, t);
+    if (BOOK) return book_bytes(book, s ? low[0].y : low[0].x, above, word_of(high, r), slab, r);
     return signed_codes(low_word(s, r), word_of(high, r), s, slab);
   }
   DEVICE_METHOD u32 unsigned_word(int s, int r, int slab) const {
@@ -85,7 +85,8 @@ DEVICE int scale_of(const uint4& head, int slab, int half) {
   if (K_QUANT) return byte_at(k_scales(head, slab >> 2), slab & 3);
   if (BOOK) {
     const int i = SIXTEEN ? 2 * slab + half : slab;
-    return 2 * (int)(word_of(head, i >> 3) >> (4 * (i & 7)) & (IQ1 ? 7 : 15)) + 1;
+    const u32 nibbles = (word_of(head, i >> 3) >> (4 * (i & 1))) & (IQ1 ? 0x07070707u : 0x0f0f0f0fu);
+    return byte_at(2 * nibbles + 0x01010101u, (i & 7) >> 1);
   }
   const int at = ROW_HEAD == 16 ? 2 * slab + half : slab, b = at & 3;
   const u32 word = word_of(head, at >> 2);
@@ -109,8 +110,8 @@ constexpr int EXACT = TYPE == Q4_K || TWO_BITS || IQ1 || TYPE == IQ3_S ? 8
                                                                        : 1;
 constexpr bool HALVES = TYPE == Q3_K || TYPE == Q6_K || SIXTEEN;  // a scale for 16 columns, so a product for each half of a slab
 
-// Row tiles that a warp does at a time: Q2_K's second sums would not fit the registers.
-constexpr int AT_ONCE = TYPE == Q2_K ? 1 : TILES;
+// Row tiles that a warp does at a time: Q2_K's second sums of four groups would not fit the registers.
+constexpr int AT_ONCE = TYPE == Q2_K && NT == 4 ? 1 : TILES;
 
 // One unit with int8 activations, of row tiles `first` .. of the warp.
 DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {

@@ -25,6 +25,16 @@ TOTAL = 1 << 29
 """Bytes of matrices that a replay reads."""
 
 
+def _noise(card: Card, size: int) -> int:
+    """Random bytes on the card: lookups in codebooks then go everywhere."""
+    block = np.random.default_rng(1).integers(0, 256, min(size, 16 << 20), np.uint8)
+    address = card.allocate(size, {})
+    for at in range(0, size, block.nbytes):
+        card.copy(address + at, block.ctypes.data, min(block.nbytes, size - at))
+    card.stream.synchronize()
+    return address
+
+
 def seconds(card: Card, type_id: int, rows: int, columns: int, m: int) -> tuple[float, int]:
     """Of one product with `m` rows of activations, and the bytes of its matrix."""
     form = F16 if type_id == F16_TILES else INT8
@@ -36,7 +46,7 @@ def seconds(card: Card, type_id: int, rows: int, columns: int, m: int) -> tuple[
     batch_tiles, units, per_block = split(build, (w,), p, card.processors)
     kernel = card.kernel(build.variant, "matmul", build.shared)
     blocks = -(-units // per_block)
-    matrices, x = card.put_bytes(n * size), card.put_bytes(w.superblocks * p.groups * 4128)
+    matrices, x = _noise(card, n * size), _noise(card, w.superblocks * p.groups * 4128)
     y = card.put_bytes(4 * (m * rows + 2 * blocks * build.part_floats))
     try:
         with card.capture() as captured:

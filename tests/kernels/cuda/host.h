@@ -32,6 +32,7 @@ static inline u32 bytes_of(u32 a, u32 b, u32 selector) {
   }
   return d;
 }
+static inline const u16* kept(const u16* p) { return p; }
 static inline u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 struct Index { int x, y, z; };
 static thread_local Index blockIdx, threadIdx, blockDim, gridDim;
