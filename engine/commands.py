@@ -255,7 +255,8 @@ def _bench_api(args: argparse.Namespace, console: Console) -> None:
     context, rounds = context or cached_turn.CONTEXT, _at_least("-r", args.r, 1)
     path = model_path(args, console)
     added = overhead.measure(path, on_round=lambda n: console.progress(f"request {n}"))
-    config = {"max_concurrency": 1, "max_ctx": _whole_pages(context + new + cached_turn.ROOM)}
+    # As many pages as a server has, so that those of former turns need not go for the next one.
+    config = {"max_ctx": _whole_pages(context + new + cached_turn.ROOM)}
     with serving(args, console, config) as (engine, _):
         turn = cached_turn.measure(
             engine, context, new, rounds, lambda n: console.progress(f"turn {n}")
