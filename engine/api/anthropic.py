@@ -23,7 +23,7 @@ from engine.api.anthropic_messages import (
 )
 from engine.api.errors import ANTHROPIC_RESPONSES, ApiError, anthropic_body, refused
 from engine.api.gather import finish_details, gather, timings
-from engine.api.schemas import Body, SamplingFields, refuse_all, stops
+from engine.api.schemas import Body, Many, SamplingFields, refuse_all, stops
 from engine.api.turn import (
     LENGTH,
     STREAMS,
@@ -106,9 +106,9 @@ class PromptFields(SamplingFields):
     """What makes a prompt."""
 
     model: str = ""
-    messages: list[Message] = Field(min_length=1)
-    system: str | list[TextBlock] | None = None
-    tools: list[AnthropicTool] | None = None
+    messages: Many[Message] = Field(min_length=1)
+    system: str | Many[TextBlock] | None = None
+    tools: Many[AnthropicTool] | None = None
     tool_choice: AnthropicChoice | None = None
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None

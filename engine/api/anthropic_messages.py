@@ -12,7 +12,7 @@ from pydantic import Field
 
 from engine.api.errors import refused
 from engine.api.messages import Function, Tool, plain_tools
-from engine.api.schemas import Body
+from engine.api.schemas import Body, Many
 from engine.types import ToolChoice
 
 BILLING = "x-anthropic-billing-header:"
@@ -109,7 +109,7 @@ class Message(Body):
     """One message."""
 
     role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
+    content: str | Many[Block]
 
 
 class AnthropicTool(Body):

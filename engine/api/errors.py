@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Request, Response
@@ -177,7 +177,9 @@ def error_response(request: Request, error: ApiError) -> Response:
 
 def of_validation(error: RequestValidationError) -> ApiError:
     """The first fault of a request's body, with the field's name."""
-    fault: Mapping[str, Any] = error.errors()[0]
+    faults: Sequence[Mapping[str, Any]] = error.errors()
+    # Of a text or a list, what is wrong with the list.
+    fault = next((one for one in faults if one["type"] == "too_long"), faults[0])
     where = [str(part) for part in fault["loc"][1:] if part != "[key]"]
     if fault["type"] == "json_invalid":
         return ApiError(

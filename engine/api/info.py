@@ -14,7 +14,7 @@ from pydantic import Field
 from engine.api import metrics
 from engine.api.errors import ApiError
 from engine.api.messages import Message, Tool, plain_messages, plain_tools
-from engine.api.schemas import Body
+from engine.api.schemas import Body, Many
 from engine.api.served import Models, Served
 from engine.api.wire import JsonResponse
 from engine.config import SamplingParams
@@ -41,8 +41,8 @@ class TokenizeBody(Body):
     content: str | None = None
     prompt: str | None = None
     text: str | None = None
-    messages: list[Message] | None = None
-    tools: list[Tool] | None = None
+    messages: Many[Message] | None = None
+    tools: Many[Tool] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool = True
     add_special: bool | None = None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.api.errors import ApiError, refused
-from engine.api.schemas import Body
+from engine.api.schemas import Body, Many
 from engine.types import ToolChoice
 
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -39,9 +39,9 @@ class Message(Body):
     """One chat message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None = None
+    content: str | Many[dict[str, Any]] | None = None
     name: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Many[ToolCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None

@@ -16,6 +16,7 @@ from engine.api.schemas import (
     MOST_ALTERNATIVES,
     MOST_CHOICES,
     Body,
+    Many,
     Number,
     PromptCacheOptions,
     SamplingFields,
@@ -69,7 +70,7 @@ class ChatBody(SamplingFields):
     """A request for a chat completion."""
 
     model: str = ""
-    messages: list[Message] = Field(min_length=1)
+    messages: Many[Message] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int = Field(1, ge=1, le=MOST_CHOICES)
@@ -82,7 +83,7 @@ class ChatBody(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=MOST_ALTERNATIVES)
     response_format: ResponseFormat | None = None
-    tools: list[Tool] | None = None
+    tools: Many[Tool] | None = None
     tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     user: str | None = None

@@ -25,6 +25,7 @@ from engine.api.responses_store import ResponseStore
 from engine.api.schemas import (
     MOST_ALTERNATIVES,
     Body,
+    Many,
     PromptCacheOptions,
     SamplingFields,
     Tier,
@@ -78,12 +79,12 @@ class ResponsesBody(SamplingFields):
     """A request for a response."""
 
     model: str = ""
-    input: str | list[InputItem] = ""
+    input: str | Many[InputItem] = ""
     instructions: str | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
     max_output_tokens: int | None = Field(None, ge=1, le=16_777_216)
-    tools: list[ResponsesTool] | None = None
+    tools: Many[ResponsesTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     text: TextField | None = None

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from engine.api.errors import refused
 from engine.api.messages import Function, Tool, plain_tools, text_of_parts
-from engine.api.schemas import Body
+from engine.api.schemas import Body, Many
 
 _SEAL = "lucebox."
 """Before reasoning that a client asked for in encrypted form; here it has no secrets, and is only coded."""
@@ -28,11 +28,11 @@ class InputItem(Body):
     status: str | None = None
     role: Literal["system", "developer", "user", "assistant"] | None = None
     phase: str | None = None
-    content: str | list[dict[str, Any]] | None = None
+    content: str | Many[dict[str, Any]] | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
-    output: str | list[dict[str, Any]] | None = None
+    output: str | Many[dict[str, Any]] | None = None
     summary: list[dict[str, Any]] | None = None
     encrypted_content: str | None = None
     internal_chat_message_metadata_passthrough: dict[str, Any] | None = None

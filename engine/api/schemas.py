@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,11 @@ Stop = str | list[str] | None
 MOST_STOPS = 16
 MOST_CHOICES = 128
 MOST_ALTERNATIVES = 20
+MOST_ITEMS = 32_768
+
+Item = TypeVar("Item")
+Many = Annotated[list[Item], Field(max_length=MOST_ITEMS)]
+"""A list that is not checked for seconds, in which all other streams would stand still."""
 
 
 class Body(BaseModel):

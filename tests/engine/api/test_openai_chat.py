@@ -173,3 +173,13 @@ def test_parts_are_the_same_as_text_and_leading_system_messages_are_one(
     assert prompt(*HELLO) == prompt({"role": "user", "content": [part]})
     two = [{"role": "developer", "content": "one"}, {"role": "system", "content": "two"}, *HELLO]
     assert prompt(*two) == prompt({"role": "system", "content": "one\n\ntwo"}, *HELLO)
+
+
+def test_lists_that_would_take_seconds_to_check_are_refused(client: httpx.Client) -> None:
+    most = 32_768
+    for given, where in (
+        (HELLO * (most + 1), "messages"),
+        ([{"role": "user", "content": [{"type": "text", "text": "a"}] * (most + 1)}], "content"),
+    ):
+        error = error_of(client, messages=given)
+        assert f"at most {most}" in error["message"] and where in error["param"]
