@@ -15,7 +15,7 @@
 constexpr int WARPS = 4;
 constexpr int WEIGHT_STAGE = CHUNK * TILES * WARPS;
 constexpr int STAGE = WEIGHT_STAGE + ACTIVATION * NT;
-constexpr int BLOCKS = FORM == 8 && TILES == 1 ? (NT == 1 ? 4 : 3) : 2;  // that the registers of a multiprocessor must do for
+constexpr int BLOCKS = FORM == 8 && TILES == 1 && NT <= 2 ? 5 - NT : 2;  // that the registers of a multiprocessor must do for
 
 // `rows` of y are written, `stride` floats apart for each batch row; `parts` is the workspace of split tiles.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
