@@ -43,52 +43,85 @@ DEVICE float changed(float v, const Choice& choice, int count, double bias) {
   return (float)__dadd_rn(v, bias);
 }
 
+// Of two keys the greater to `a`, or the lesser where not `falling`.
 DEVICE void order(u64& a, u64& b, bool falling) {
   const u64 x = a, y = b;
   if ((x < y) == falling) a = y, b = x;
 }
 
-// Sorts each MOST of `n` keys, greatest first; 256 threads.
-DEVICE void sort(u64* keys, int n) {
-  for (int size = 2; size <= MOST; size <<= 1)
-    for (int stride = size >> 1; stride; stride >>= 1) {
-      __syncthreads();
-      for (int p = threadIdx.x; p < n / 2; p += 256) {
-        const int i = 2 * p - (p & (stride - 1));
-        order(keys[i], keys[i + stride], size == MOST || !(i & size));
-      }
+// A list of MOST keys is held by a warp: number 8 lane + j is keys[j]. Compares keys that are `stride` numbers apart.
+template <int STRIDE>
+DEVICE void compare(u64 (&keys)[8], bool falling) {
+  if (STRIDE >= 8) {
+    const bool greater = !(threadIdx.x & (STRIDE / 8)) == falling;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      const u64 other = __shfl_xor_sync(~0u, keys[j], STRIDE / 8);
+      if ((other > keys[j]) == greater) keys[j] = other;
     }
-}
-
-// The greatest MOST of `lists` (a power of two) sorted lists of MOST keys, sorted, in place of the first; 256 threads.
-DEVICE void merge(u64* keys, int lists) {
-  for (int step = 1; step < lists; step <<= 1) {
-    const int pairs = lists / (2 * step), n = step * MOST;
-    __syncthreads();
-    for (int p = threadIdx.x; p < pairs * MOST; p += 256) {
-      u64* list = keys + p / MOST * 2 * n;
-      const u64 other = list[n + MOST - 1 - p % MOST];
-      if (other > list[p % MOST]) list[p % MOST] = other;
-    }
-    for (int stride = MOST / 2; stride; stride >>= 1) {
-      __syncthreads();
-      for (int p = threadIdx.x; p < pairs * (MOST / 2); p += 256) {
-        const int i = 2 * (p % (MOST / 2)) - (p & (stride - 1));
-        u64* list = keys + p / (MOST / 2) * 2 * n;
-        order(list[i], list[i + stride], true);
-      }
-    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+      if (!(j & STRIDE)) order(keys[j], keys[j | STRIDE % 8], falling);
   }
-  __syncthreads();
 }
 
-// Up to LISTS lists of a row, from number `first` on, and empty ones up to a power of two; how many these are.
-DEVICE int load(u64* keys, const u64* lists, int first, int n) {
-  const int count = min(LISTS, n - first);
-  int whole = 1;
-  while (whole < count) whole <<= 1;
-  for (int i = 0; i < whole; i++) keys[i * MOST + threadIdx.x] = i < count ? lists[(first + i) * MOST + threadIdx.x] : 0;
-  return whole;
+// Makes order of keys that rise and then fall, or the other way, over `STRIDE` times two.
+template <int STRIDE>
+DEVICE void clean(u64 (&keys)[8], bool falling) {
+  compare<STRIDE>(keys, falling);
+  if constexpr (STRIDE > 1) clean<STRIDE / 2>(keys, falling);
+}
+
+// Sorts a warp's keys, greatest first: bitonic, of which the small sizes have a direction for each key.
+DEVICE void sort(u64 (&keys)[8]) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) order(keys[j], keys[j + 1], !(j & 2));
+#pragma unroll
+  for (int stride = 2; stride; stride >>= 1)
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+      if (!(j & stride)) order(keys[j], keys[j | stride], !(j & 4));
+  clean<4>(keys, !(lane & 1));
+  clean<8>(keys, !(lane & 2));
+  clean<16>(keys, !(lane & 4));
+  clean<32>(keys, !(lane & 8));
+  clean<64>(keys, !(lane & 16));
+  clean<128>(keys, true);
+}
+
+// The greatest MOST of a warp's list and of another one, which is read from the end.
+DEVICE void merge(u64 (&keys)[8], const u64* other) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int j = 0; j < 8; j++) keys[j] = max(keys[j], other[MOST - 1 - 8 * lane - j]);
+  clean<128>(keys, true);
+}
+
+DEVICE void put(const u64 (&keys)[8], u64* list) {
+#pragma unroll
+  for (int j = 0; j < 8; j++) list[8 * (threadIdx.x & 31) + j] = keys[j];
+}
+
+// The lists of the 8 warps of a block become that of the first one; `space` is for 4.
+DEVICE void merge_warps(u64 (&keys)[8], u64 (&space)[4][MOST]) {
+  const int warp = threadIdx.x >> 5;
+  for (int half = 4; half; half >>= 1) {
+    if (warp >= half && warp < 2 * half) put(keys, space[warp - half]);
+    __syncthreads();
+    if (warp < half) merge(keys, space[warp]);
+    __syncthreads();
+  }
+}
+
+// Of up to LISTS lists of a row, from number `first` on, that of the first warp.
+DEVICE void merge_lists_of(u64 (&keys)[8], u64 (&space)[4][MOST], const u64* lists, int first, int n) {
+  const int at = first + 2 * (threadIdx.x >> 5);
+#pragma unroll
+  for (int j = 0; j < 8; j++) keys[j] = at < n ? lists[(size_t)at * MOST + 8 * (threadIdx.x & 31) + j] : 0;
+  if (at + 1 < n) merge(keys, lists + (size_t)(at + 1) * MOST);
+  merge_warps(keys, space);
 }
 
 // The candidates of PIECE logits: grid (ceil(width / PIECE), rows), 256 threads. `tokens` are those of a short step's rows; a mask is
@@ -96,7 +129,8 @@ DEVICE int load(u64* keys, const u64* lists, int first, int n) {
 extern "C" __global__ void __launch_bounds__(256)
 candidates(const float* __restrict__ logits, int width, const Choice* __restrict__ choices, const Change* __restrict__ changes,
            const u32* __restrict__ masks, const int* __restrict__ tokens, u64* __restrict__ lists) {
-  __shared__ u64 keys[PIECE];
+  __shared__ u64 space[4][MOST];
+  __shared__ float values[PIECE];
   __shared__ int listed;
   let_next_start();
   wait_for_previous();
@@ -107,59 +141,69 @@ candidates(const float* __restrict__ logits, int width, const Choice* __restrict
   const int newest = !choice.has_newest ? -1 : choice.newest < 0 ? tokens[-1 - choice.newest] : choice.newest;
   const float* row = logits + (size_t)r * width;
   const u32* mask = choice.mask < 0 ? nullptr : masks + (size_t)choice.mask * ((width + 31) / 32);
-  if (threadIdx.x == 0) listed = 0;
-  for (int i = threadIdx.x; i < PIECE; i += 256) {
-    const int column = begin + i;
+  if (choice.n_changes || newest >= 0) {  // the same for all threads
+    for (int i = threadIdx.x; i < end - begin; i += 256) values[i] = row[begin + i];
+    if (threadIdx.x == 0) listed = 0;
+    __syncthreads();
+    for (int e = threadIdx.x; e < choice.n_changes; e += 256) {
+      const Change change = changes[choice.first + e];
+      const int at = change.column - begin;
+      if (change.column == newest) listed = 1;
+      if (at < 0 || change.column >= end) continue;
+      values[at] = changed(values[at], choice, change.count + (change.column == newest), change.bias);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && !listed && newest >= begin && newest < end)
+      values[newest - begin] = changed(values[newest - begin], choice, 1, 0);
+    __syncthreads();
+    row = values - begin;
+  }
+  u64 keys[8];
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    const int column = begin + 256 * j + threadIdx.x;
     const bool may = column < end && (!mask || mask[column >> 5] >> (column & 31) & 1);
-    keys[i] = may ? key_of(row[column], column) : 0;
+    keys[j] = may ? key_of(row[column], column) : 0;
   }
-  __syncthreads();
-  for (int e = threadIdx.x; e < choice.n_changes; e += 256) {
-    const Change change = changes[choice.first + e];
-    const int column = change.column;
-    if (column == newest) listed = 1;
-    if (column < begin || column >= end || !keys[column - begin]) continue;
-    keys[column - begin] = key_of(changed(row[column], choice, change.count + (column == newest), change.bias), column);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0 && !listed && newest >= begin && newest < end && keys[newest - begin])
-    keys[newest - begin] = key_of(changed(row[newest], choice, 1, 0), newest);
-  sort(keys, PIECE);
-  merge(keys, PIECE / MOST);
-  lists[(size_t)(r * gridDim.x + blockIdx.x) * MOST + threadIdx.x] = keys[threadIdx.x];
+  sort(keys);
+  merge_warps(keys, space);
+  if (threadIdx.x < 32) put(keys, lists + (size_t)(r * gridDim.x + blockIdx.x) * MOST);
 }
 
 // Of LISTS of a row's `n` lists one: grid (ceil(n / LISTS), rows), 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
 merge_lists(const u64* __restrict__ lists, int n, const Choice* __restrict__ choices, u64* __restrict__ merged) {
-  __shared__ u64 keys[LISTS * MOST];
+  __shared__ u64 space[4][MOST];
   let_next_start();
   wait_for_previous();
   const int r = blockIdx.y;
   if (choices[r].top_k < 1) return;
-  const int count = load(keys, lists + (size_t)r * n * MOST, LISTS * blockIdx.x, n);
-  merge(keys, count);
-  merged[(size_t)(r * gridDim.x + blockIdx.x) * MOST + threadIdx.x] = keys[threadIdx.x];
+  u64 keys[8];
+  merge_lists_of(keys, space, lists + (size_t)r * n * MOST, LISTS * blockIdx.x, n);
+  if (threadIdx.x < 32) put(keys, merged + (size_t)(r * gridDim.x + blockIdx.x) * MOST);
 }
 
 // The token of a row of up to LISTS lists, unless `found` says that a logit is bad: grid (rows), 256 threads.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
 choose(const u64* __restrict__ lists, int n, const Choice* __restrict__ choices, int* __restrict__ found) {
-  __shared__ u64 keys[LISTS * MOST];
+  __shared__ u64 space[4][MOST];
   __shared__ double weights[MOST];
   let_next_start();
   wait_for_previous();
   const int r = blockIdx.x, i = threadIdx.x;
   const Choice choice = choices[r];
   if (choice.top_k < 1 || found[r] < 0) return;
-  const int count = load(keys, lists + (size_t)r * n * MOST, 0, n);
-  merge(keys, count);
+  u64 keys[8];
+  merge_lists_of(keys, space, lists + (size_t)r * n * MOST, 0, n);
+  const u64* best = space[0];
+  if (i < 32) put(keys, space[0]);
+  __syncthreads();
   const int k = min(choice.top_k, MOST);
-  if (!keys[0] || logit_of(keys[0]) == __uint_as_float(0xff800000u)) {
+  if (!best[0] || logit_of(best[0]) == __uint_as_float(0xff800000u)) {
     if (i == 0) found[r] = -1;
     return;
   }
-  weights[i] = i < k && keys[i] ? exp(((double)logit_of(keys[i]) - (double)logit_of(keys[0])) / choice.temperature) : 0;
+  weights[i] = i < k && best[i] ? exp(((double)logit_of(best[i]) - (double)logit_of(best[0])) / choice.temperature) : 0;
   __syncthreads();
   if (i) return;
   double total = 0;
@@ -188,5 +232,5 @@ choose(const u64* __restrict__ lists, int n, const Choice* __restrict__ choices,
     sum += weights[at];
     if (sum > target || sum >= total) break;
   }
-  found[r] = (int)~(u32)keys[at];
+  found[r] = (int)~(u32)best[at];
 }

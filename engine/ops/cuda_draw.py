@@ -20,7 +20,7 @@ _PIECE, _LISTS = 2048, 16  # kernels/sample.cu
 _LIST_BYTES = 8 * MOST_CANDIDATES
 _MOST = MOST_CHOSEN * MOST_CHANGES
 
-_CHOICE = np.dtype(
+CHOICE = np.dtype(
     [
         (name, np.int32)
         for name in (
@@ -39,7 +39,7 @@ _CHOICE = np.dtype(
 )
 """`Choice` of kernels/sample.cu."""
 
-_CHANGE = np.dtype([("column", np.int32), ("count", np.int32), ("bias", np.float64)])
+CHANGE = np.dtype([("column", np.int32), ("count", np.int32), ("bias", np.float64)])
 """`Change` of kernels/sample.cu."""
 
 
@@ -52,8 +52,8 @@ class Told:
     def __init__(self, card: Card, n_vocab: int) -> None:
         self._card, self._mask_bytes = card, 4 * (-(-n_vocab // 32))
         self._bytes, self._owner = card.pinned(self.size(n_vocab))
-        self._choices = self._bytes[: MOST_CHOSEN * _CHOICE.itemsize].view(_CHOICE)
-        self._changes = self._bytes[self._choices.nbytes : self._mask_from(_MOST)].view(_CHANGE)
+        self._choices = self._bytes[: MOST_CHOSEN * CHOICE.itemsize].view(CHOICE)
+        self._changes = self._bytes[self._choices.nbytes : self._mask_from(_MOST)].view(CHANGE)
         self._event = card.mark()
 
     @staticmethod
@@ -63,7 +63,7 @@ class Told:
 
     @staticmethod
     def _mask_from(n_changes: int) -> int:
-        return MOST_CHOSEN * _CHOICE.itemsize + n_changes * _CHANGE.itemsize
+        return MOST_CHOSEN * CHOICE.itemsize + n_changes * CHANGE.itemsize
 
     def write(self, choices: Seq[Choice]) -> tuple[int, int]:
         """Where the masks begin, and the bytes in all."""
@@ -113,7 +113,8 @@ class Draws:
             self._counts.append(-(-self._counts[-1] // _LISTS))
         self._lists = allocate("work", _LIST_BYTES * MOST_CHOSEN * sum(self._counts))
         self._told = [Told(card, n_vocab) for _ in range(2)]
-        self._there = allocate("work", Told.size(n_vocab))
+        self.there = allocate("work", Told.size(n_vocab))
+        """Address of what is told."""
         self.tokens = allocate("work", 4 * MOST_CHOSEN)
         """Address of the tokens of a short step."""
 
@@ -123,11 +124,11 @@ class Draws:
             return
         self._told.reverse()
         masks, size = self._told[0].write(choices)
-        self._told[0].send(self._there, size)
-        rows, how = len(choices), Pointer(self._there)
-        changes = Pointer(self._there + MOST_CHOSEN * _CHOICE.itemsize)
+        self._told[0].send(self.there, size)
+        rows, how = len(choices), Pointer(self.there)
+        changes = Pointer(self.there + MOST_CHOSEN * CHOICE.itemsize)
         args: tuple[Any, ...] = (
-            Pointer(logits), Int(self._n_vocab), how, changes, Pointer(self._there + masks),
+            Pointer(logits), Int(self._n_vocab), how, changes, Pointer(self.there + masks),
             Pointer(self.tokens), Pointer(lists := self._lists),
         )  # fmt: skip
         self._launch("candidates", (self._counts[0], rows, 1), args)
