@@ -284,6 +284,7 @@ class Engine:
         try:
             flight = self._ahead.take(self._answers)
             step = flight.step if flight else self._plan(scheduler)
+            self._count(scheduler)
             if step is None:
                 return
             spans = {span.sequence.request_id: span for span in step.spans}
@@ -332,7 +333,6 @@ class Engine:
     def _plan(self, scheduler: Scheduler) -> Step | None:
         """The next step, of which the listeners hear where it is their first."""
         step = scheduler.plan()
-        self._count(scheduler)
         for span in step.spans if step else ():
             self._answers[span.sequence.request_id].started()
         return step

@@ -139,15 +139,16 @@ def play(engine: Engine, work: list[Job]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("architecture", MODELS)
+@pytest.mark.parametrize("spec", (Spec.OFF, Spec.CHAIN))
 def test_whatever_comes_and_goes_the_texts_are_the_same(
-    architecture: str, monkeypatch: pytest.MonkeyPatch
+    architecture: str, spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = started(architecture)
     works = [jobs(seed) for seed in range(3)]
     texts = [[generate_of(plain, job.request) for job in work] for work in works]
     assert plain.close()
     go_ahead(monkeypatch)
-    engine = started(architecture)
+    engine = started(architecture, replace(CONFIG, spec=spec))
     for work, expected in zip(works, texts, strict=True):
         for job, got, want in zip(work, play(engine, work), expected, strict=True):
             cut = len(got) if job.cancel_after is not None else len(want)

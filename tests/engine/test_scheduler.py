@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.cache.host import HostPool
@@ -305,3 +307,69 @@ class Knowing(Guess):
     def propose(self, sequence: Sequence, most: int) -> Draft:
         n = len(sequence.tokens)
         return Draft.chain(self.text[n : min(n + most, len(self.text))])
+
+
+def decoding(scheduler: Scheduler, *lengths: int) -> Step:
+    """A step that decodes texts of these lengths, their prompts read."""
+    for i, n in enumerate(lengths):
+        scheduler.add(sequence(i, list(range(100 * i, 100 * i + n))))
+    run(scheduler, plan(scheduler))
+    return plan(scheduler)
+
+
+def test_the_step_after_decodes_is_known_but_for_its_tokens() -> None:
+    scheduler = make()
+    step = decoding(scheduler, 5, 3)
+    ahead = scheduler.ahead(step.spans, (0, 1))
+    assert ahead is not None
+    assert [(s.start, s.tokens, s.want_logits) for s in ahead.spans] == [
+        (6, (-1,), True), (4, (-2,), True),
+    ]  # fmt: skip
+    assert [len(s.sequence.pages) for s in ahead.spans] == [2, 2]  # one was taken for place 4
+    run(scheduler, step)
+    assert [s.sequence.n_computed for s in ahead.spans] == [s.start for s in ahead.spans]
+    # One of them ends with this step, by its length.
+    ahead.spans[1].sequence.n_most = 6
+    after = scheduler.ahead(ahead.spans, (0, 1))
+    assert after is not None and [s.sequence.request_id for s in after.spans] == [0]
+
+
+def test_nothing_goes_ahead_of_other_work() -> None:
+    scheduler = make(concurrency=3)
+    step = decoding(scheduler, 5, 3)
+    rows = (0, 1)
+    assert scheduler.ahead(step.spans, rows) is not None
+    assert scheduler.ahead(step.spans[:1], rows[:1]) is None  # the other one is to be planned for
+    drafted = replace(step.spans[0], tokens=(1, 2), draft=Draft.chain([2]))
+    assert scheduler.ahead((drafted, step.spans[1]), rows) is None
+    reading = replace(step.spans[0], want_logits=False)
+    assert scheduler.ahead((reading, step.spans[1]), rows) is None
+    scheduler.add(sequence(7, [1, 2]))
+    assert scheduler.ahead(step.spans, rows) is None  # there is room for it
+    scheduler.max_concurrency = 2
+    assert scheduler.ahead(step.spans, rows) is not None
+
+
+def test_nobody_gives_a_page_for_a_step_ahead() -> None:
+    scheduler = make(pages=6, max_ctx=24, concurrency=2)
+    step = decoding(scheduler, 6, 6)
+    while step.spans[0].start < 11:
+        assert scheduler.ahead(step.spans, (0, 1)) is not None
+        run(scheduler, step)
+        step = plan(scheduler)
+    assert scheduler.pool.n_available == 0
+    assert scheduler.ahead(step.spans, (0, 1)) is None
+    assert len(scheduler.running) == 2
+
+
+def test_a_state_that_is_to_be_kept_is_not_moved_on_ahead() -> None:
+    shadow = Shadow(pages=64, slots=4)
+    shadow.add(1, [1, 2, 3, 4, 5])
+    ends = []
+    for _ in range(12):
+        step = plan(shadow.scheduler)
+        (span,) = step.spans
+        if len(span.tokens) == 1 and shadow.scheduler.ahead(step.spans, (0,)) is None:
+            ends.append(span.start + 1)
+        shadow.finish(step)
+    assert ends == [8, 12]  # where pages of four are full

@@ -129,13 +129,16 @@ class Shadow:
     def step(self) -> Step | None:
         """Plan and compute a step; every sequence gets the tokens that it wants."""
         step = self.scheduler.plan()
-        if step is None:
-            return None
+        if step is not None:
+            self.finish(step)
+        return step
+
+    def finish(self, step: Step) -> None:
+        """Compute a planned step."""
         result = LoadedModel.settle(self._model, Flight(step, {}, (), 0.0))
         for span, tokens in zip(step.spans, result.tokens, strict=True):
             span.sequence.tokens.extend(tokens)
         self.check()
-        return step
 
     def check(self) -> None:
         """The bookkeeping is sound."""
