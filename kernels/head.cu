@@ -40,14 +40,6 @@ extern "C" __global__ void __launch_bounds__(256) collect(Product y, float* __re
   }
 }
 
-// Numbers from or to the host's own memory, sooner than a copy begins. Grid (ceil(n / 256)), 256 threads.
-extern "C" __global__ void __launch_bounds__(256) carry(const int* __restrict__ from, int* __restrict__ to, int n) {
-  const int i = 256 * blockIdx.x + threadIdx.x;
-  let_next_start();
-  wait_for_previous();
-  if (i < n) to[i] = from[i];
-}
-
 // Of numbers as in NumPy's argmax: a greater value first, then a lower column. `bad`: NaN or plus infinity.
 struct Best {
   float value;

@@ -3,6 +3,9 @@
 // Candidates are 64-bit keys: the logit's bits in an order of integers, and below them the column, so that of equal logits the lower
 // id is the greater key; 0 is none. Pieces of the vocabulary are sorted, and lists of 256 are merged until one is left. What decides
 // is float64: weights exp((logit - greatest) / temperature), added up in the order of the candidates.
+//
+// A drawn token costs 34 us more than the likeliest one, of 151,936, and 43 with penalties (H200, 2026-11-30, decode of qwen3-0.6b-q8
+// in the engine).
 #include "ptx.cuh"
 
 typedef unsigned long long u64;

@@ -302,6 +302,8 @@ def test_a_profile_leaves_each_kernel_out_once(notes: Notes) -> None:
     assert all(t.seconds == 0 for t in found)
     assert {t.name for t in profile(ops, step(33, 1))} >= {"matmul", "flash", "add_norm"}
     ops.close()
+
+
 def test_what_is_told_of_choices_is_as_the_kernels_read_it(notes: Notes) -> None:
     source = (SOURCES / "sample.cu").read_text(encoding="utf-8")
     for name, fields in (("Choice", cuda_draw.CHOICE), ("Change", cuda_draw.CHANGE)):
