@@ -94,6 +94,7 @@ def test_repack_and_reader_equal_numpy(compiled: Callable[..., ctypes.CDLL], nam
         (16, 256),
         (37, 512),
         (16, 576 if by_name(name).block == 32 else 768),
+        (64, 2048),  # enough for every entry of a codebook
     ):
         tensor = random_tensor(rng, name, rows, columns)
         tiles, superblocks = -(-rows // 16), -(-columns // 256)
