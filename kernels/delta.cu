@@ -10,6 +10,7 @@
 #include "delta.cuh"
 
 constexpr int TOKENS = 16;
+
 // Grid (n_k + n_v / 2 + ceil(n_v / 64), M), 64 threads, for a row: a warp takes a head, q and k of one key head together; the last
 // blocks take a head's gates each thread. before[m] is the row in front of m in its sequence, -1 where that is not in the step.
 extern "C" __global__ void __launch_bounds__(64)
@@ -125,7 +126,7 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3));
   const int slot = span.z >> 1, end = span.x + span.y;
   const bool tried = span.z & 1;
-  if (span.y == 0 || (!(span.z & 1) && span.y >= least)) {
+  if (span.y == 0 || is_chunked(span, least)) {
     wait_for_previous();
     const float zeros[8] = {};
     if (is_rest && (int)blockIdx.x < s.n_v / 2)

@@ -3,146 +3,21 @@
 // With G the sums of log g from a chunk's first row on, and S the state before it, of a head:
 //   A_ij = b_i exp(G_i - G_j) k_i k_j, j < i;   T = (I + A)^-1;   P_ij = exp(G_i - G_j) q_i k_j, j <= i
 //   d = T (b (v - exp(G) S^T k));   o = exp(G) S^T q + P d;   S <- exp(G_last) S + sum_j exp(G_last - G_j) k_j d_j^T
-// convolve_rows is `convolve` for many rows. prepare makes T and P of all chunks at once; chunks walks along a sequence's chunks with
-// the state in registers: a warp has 16 of its columns, as S^T, so that sums of one product are the A operand of the next
-// and warps need nothing of each other. Numbers go in as f16 high + low parts, times a power of two, three products each.
-// T and P are at most 1, k and q of unit length, so theirs are fixed: LIFT_K, LIFT_Q; others go by the largest of a row.
+// prepare makes T and P of all chunks at once; chunks walks along a sequence's chunks with the state in registers: a warp has 16 of its
+// columns, as S^T, so that sums of one product are the A operand of the next and warps need nothing of each other. Numbers go in as f16 high + low parts, times a power of two, three products each.
+// T and P are at most 1, k and q of unit length, so theirs are fixed: LIFT_K, LIFT_Q; others go by the largest of a row. k and q are
+// so already when they come here, from delta_rows.cu.
 // Spans of less than `least` rows and tried ones are left to `recur`.
 // A chunk's work, for a head: T, then P, as B operands [8 rows i][16 columns j <= i], a lane's {high of j 2t, 8 + 2t; low likewise} of
 // row g; then exp(G), b and exp(G_last - G) of each row.
-// H200, 2026-11-30, 48 heads, 2,048 rows: convolve_rows 176 us, prepare 70, chunks 262.
+// H200, 2026-11-30, 48 heads, 2,048 rows: prepare 68 us, chunks 264.
 #include "delta.cuh"
 
 constexpr int TILES = CHUNK / 8, SIDE = CHUNK * 4 * DIM;
 constexpr int TRIANGLE = 512 * (CHUNK / 16) * (CHUNK / 16 + 1), WORK = 2 * TRIANGLE + 12 * CHUNK, STAGE = 2 * SIDE + WORK;
 constexpr int STRIDE = CHUNK + 4;
-constexpr float LIFT_K = 1024, LIFT_Q = 8192;
-
-DEVICE int4 nobody() { return make_int4(0, 0, 0, 0); }
-
-DEVICE bool is_chunked(const int4& span, int least) { return !(span.z & 1) && span.y >= least; }
 
 DEVICE int chunks_of(const int4& span, int least) { return is_chunked(span, least) ? (span.y + CHUNK - 1) / CHUNK : 0; }
-
-DEVICE void split(float x, float y, u32& high, u32& low) {
-  high = half2_of(x, y);
-  low = half2_of(x - half2_low(high), y - half2_high(high));
-}
-
-DEVICE void store_split(float* row, const float4& x, int lane) {
-  uint2 high, low;
-  split(x.x, x.y, high.x, low.x);
-  split(x.z, x.w, high.y, low.y);
-  ((uint2*)row)[lane] = high, ((uint2*)row)[32 + lane] = low;
-}
-
-constexpr int ROWS = 16, GROUP = 4;
-
-// Grid (n_k + n_v / 2 + ceil(n_v / 64), ceil(M / ROWS)), 64 threads, as `convolve`, of up to four taps. q and k of chunked
-// spans are written as f16 high parts, then low parts.
-extern "C" __global__ void __launch_bounds__(64, 6)
-convolve_rows(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int* __restrict__ before,
-              const int4* __restrict__ spans, const float* __restrict__ tails, const float* __restrict__ conv1d,
-              const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, int M, int least, Values s) {
-  __shared__ float4 query[32];
-  const int qkv = (2 * s.n_k + s.n_v) * DIM, inner = s.n_v * DIM, first = ROWS * blockIdx.y, end = min(M, first + ROWS);
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  wait_for_previous();
-  let_next_start();
-  if ((int)blockIdx.x >= s.n_k + s.n_v / 2) {
-    const int head = 64 * (blockIdx.x - s.n_k - s.n_v / 2) + threadIdx.x;
-    const bool inside = head < s.n_v;
-#pragma unroll 2
-    for (int m = first; m < end; m++) {
-      const float squares = read_squares(mixed, m), factor = factor_of(mixed, squares);
-      if (!inside) continue;
-      const float alpha = add_up(addends_of(mixed, m, qkv + inner + head)), beta = add_up(addends_of(mixed, m, qkv + inner + s.n_v + head));
-      s.log_g[m * s.n_v + head] = log_decay(__fmul_rn(factor, alpha), dt_bias[head], a[head]);
-      s.b[m * s.n_v + head] = sigmoid(__fmul_rn(factor, beta));
-    }
-    return;
-  }
-  const bool is_value = (int)blockIdx.x >= s.n_k;
-  const int value_head = 2 * (blockIdx.x - s.n_k) + warp, head = is_value ? 2 * s.n_k + value_head : blockIdx.x + warp * s.n_k;
-  const int channel = head * DIM + 4 * lane;
-  float taps[4][4];  // [how far back][channel]
-#pragma unroll
-  for (int j = 0; j < 4; j++)
-#pragma unroll
-    for (int i = 0; i < 4; i++) taps[j][i] = j < s.taps ? conv1d[(channel + i) * s.taps + s.taps - 1 - j] : 0;
-  auto fetch = [&](const int (&rows)[GROUP], float4 (&x)[GROUP]) {
-    Addends addends[GROUP];
-#pragma unroll
-    for (int r = 0; r < GROUP; r++)
-      if (rows[r] >= 0) addends[r] = addends_of(mixed, rows[r], channel);
-    add_up_rows<1>(mixed, rows, addends, x);
-  };
-  float4 window[2 * GROUP];  // rows first - GROUP .. + GROUP - 1
-  {
-    int rows[GROUP];
-#pragma unroll
-    for (int r = 0; r < GROUP; r++) rows[r] = r > 0 ? first - GROUP + r : -1;
-    float4 old[GROUP];
-    fetch(rows, old);
-#pragma unroll
-    for (int r = 1; r < GROUP; r++) window[GROUP + r] = old[r];
-  }
-#pragma unroll 1
-  for (int begin = first; begin < end; begin += GROUP) {
-    int rows[GROUP];
-    float4 next[GROUP];
-#pragma unroll
-    for (int r = 0; r < GROUP; r++) rows[r] = begin + r < end ? begin + r : -1;
-    fetch(rows, next);
-#pragma unroll
-    for (int r = 0; r < GROUP; r++) window[r] = window[GROUP + r], window[GROUP + r] = next[r];
-#pragma unroll
-    for (int r = 0; r < GROUP; r++) {
-      const int m = begin + r, position = m < end ? positions[m] : -1;
-      if (position < 0) continue;
-      const int4 span = spans[sequence[m]];
-      const float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv + channel;
-      const int after = span.x + span.y - 1 - m;
-      float4 x = window[GROUP + r], sum = make_float4(0, 0, 0, 0);
-      if (s.all || after < s.taps - 1) *(float4*)(s.raw + (size_t)raw_row(s, m, sequence[m], after) * qkv + channel) = x;
-      tap(sum, x, taps[0][0], taps[0][1], taps[0][2], taps[0][3]);
-      int row = m, missing = 0;
-#pragma unroll
-      for (int j = 1; j < 4; j++) {
-        row = row < 0 ? -1 : before[row];
-        if (j >= s.taps || j > position) continue;
-        x = window[GROUP + r - j];
-        if (row < 0) {
-          x = *(const float4*)(tail + (s.taps - 2 - missing++) * qkv);
-        } else if (row != m - j) {  // another branch
-          const int one[1] = {row};
-          Addends of_one[1] = {addends_of(mixed, row, channel)};
-          float4 found[1];
-          add_up_rows<1>(mixed, one, of_one, found);
-          x = found[0];
-        }
-        tap(sum, x, taps[j][0], taps[j][1], taps[j][2], taps[j][3]);
-      }
-      sum = silu(sum);
-      if (is_value) {
-        *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
-        continue;
-      }
-      sum = unit(sum, eps, warp ? 1 : rsqrtf((float)DIM));
-      float* to = (warp ? s.k : s.q) + ((size_t)m * s.n_k + blockIdx.x) * DIM;
-      if (is_chunked(span, least)) {
-        store_split(to, scaled(sum, warp ? LIFT_K : LIFT_Q), lane);
-        continue;
-      }
-      *(float4*)(to + 4 * lane) = sum;
-      __syncthreads();
-      if (warp == 0) query[lane] = sum;
-      __syncthreads();
-      const float dot = dot_of(sum, query[lane]);
-      if (threadIdx.x == 32) s.kq[m * s.n_k + blockIdx.x] = dot;
-    }
-  }
-}
 
 // Rows of a key head's k or q in shared memory: 256 bytes of high parts, 256 of low ones, of which pieces of 16 bytes change places so
 // that eight rows' lie in different banks.
@@ -160,11 +35,16 @@ DEVICE void fetch_side(u8* side, const float* from, int first, int rows, int n_k
   }
 }
 
-// c += x y of split numbers: y is {high of both halves of k, low of both}.
-DEVICE void mma_split(float (&c)[4], const u32 (&high)[4], const u32 (&low)[4], const u32 (&y)[4]) {
-  mma_f16(c, low, y[0], y[1]);
-  mma_f16(c, high, y[2], y[3]);
-  mma_f16(c, high, y[0], y[1]);
+// c += x y of split numbers for N tiles at once, so that few products in a row wait for each other: y is {high of both halves of k,
+// low of both}.
+template <int N, int MOST>
+DEVICE void mma_split(float (&c)[MOST][4], int from, const u32 (&high)[4], const u32 (&low)[4], const u32 (&y)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; n++) mma_f16(c[from + n], low, y[n][0], y[n][1]);
+#pragma unroll
+  for (int n = 0; n < N; n++) mma_f16(c[from + n], high, y[n][2], y[n][3]);
+#pragma unroll
+  for (int n = 0; n < N; n++) mma_f16(c[from + n], high, y[n][0], y[n][1]);
 }
 
 // 16 rows as the A operand, 8 rows as the B operand, 16 of their columns.
@@ -185,6 +65,24 @@ DEVICE void load_b_turned(u32 (&y)[4], u8* side, int row, int piece, int lane) {
 // Where the 8x16 tile of rows 8a, columns 16b of a triangle lies.
 DEVICE int triangle_at(int a, int b) { return 512 * ((a >> 1) * ((a >> 1) + 1) + (a & 1) * ((a >> 1) + 1) + b); }
 
+// k k and q k of 16 rows from `row` on with the first N tiles of 8 rows.
+template <int N>
+DEVICE void products_of(float (&of_keys)[TILES][4], float (&of_queries)[TILES][4], u8* keys, u8* queries, int row) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll 1
+  for (int step = 0; step < DIM / 16; step++) {
+    u32 high[4], low[4], y[N][4];
+    load_a(high, keys, row, step, 0);
+    load_a(low, keys, row, step, 1);
+#pragma unroll
+    for (int n = 0; n < N; n++) load_b(y[n], keys, 8 * n, step, lane);
+    mma_split(of_keys, 0, high, low, y);
+    load_a(high, queries, row, step, 0);
+    load_a(low, queries, row, step, 1);
+    mma_split(of_queries, 0, high, low, y);
+  }
+}
+
 // Grid (n_v, chunks at most), 2 CHUNK threads: T, P and the decays of a chunk of a head. Warp w makes rows 16w .. + 15 of k k and q k.
 extern "C" __global__ void __launch_bounds__(2 * CHUNK)
 prepare(const int4* __restrict__ spans, int n_sequences, int least, Values s, u8* __restrict__ work) {
@@ -193,14 +91,14 @@ prepare(const int4* __restrict__ spans, int n_sequences, int least, Values s, u8
   u8 *keys = shared, *queries = shared + SIDE;
   float *inverse = (float*)shared, *turned = (float*)(shared + SIDE);  // T [row][column], then A [column][row]
   const int head = blockIdx.x, key_head = head % s.n_k, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  int4 span = nobody();
+  int4 span = make_int4(0, 0, 0, 0);
   int chunk = blockIdx.y;
   for (int i = 0; i < n_sequences; i++) {
     span = spans[i];
     const int count = chunks_of(span, least);
     if (chunk < count) break;
     chunk -= count;
-    span = nobody();
+    span.y = 0;
   }
   wait_for_previous();
   let_next_start();
@@ -244,22 +142,8 @@ prepare(const int4* __restrict__ spans, int n_sequences, int least, Values s, u8
   __syncthreads();
 
   float of_keys[TILES][4] = {}, of_queries[TILES][4] = {};
-#pragma unroll 1
-  for (int step = 0; step < DIM / 16; step++) {
-    u32 k_high[4], k_low[4], q_high[4], q_low[4];
-    load_a(k_high, keys, 16 * warp, step, 0);
-    load_a(k_low, keys, 16 * warp, step, 1);
-    load_a(q_high, queries, 16 * warp, step, 0);
-    load_a(q_low, queries, 16 * warp, step, 1);
-#pragma unroll
-    for (int n = 0; n < TILES; n++) {
-      if (n > 2 * warp + 1) break;
-      u32 y[4];
-      load_b(y, keys, 8 * n, step, lane);
-      mma_split(of_keys[n], k_high, k_low, y);
-      mma_split(of_queries[n], q_high, q_low, y);
-    }
-  }
+  if (warp < CHUNK / 32) products_of<TILES / 2>(of_keys, of_queries, keys, queries, 16 * warp);
+  else products_of<TILES>(of_keys, of_queries, keys, queries, 16 * warp);
   __syncthreads();
 #pragma unroll
   for (int n = 0; n < TILES; n++) {
@@ -375,11 +259,36 @@ DEVICE void times_state(float (&sum)[TILES][4], const float (&S)[DIM / 8][4], co
     in_order(decay, step);
     u32 high[4], low[4];
     split_a(S[2 * step], S[2 * step + 1], lift, high, low);
+    u32 y[TILES][4];
 #pragma unroll
-    for (int n = 0; n < TILES; n++) {
-      u32 y[4];
-      load_b(y, side, 8 * n, step, lane);
-      mma_split(sum[n], high, low, y);
+    for (int n = 0; n < TILES; n++) load_b(y[n], side, 8 * n, step, lane);
+    mma_split(sum, 0, high, low, y);
+  }
+}
+
+constexpr int SOME = 4;  // tiles at once
+
+// Tiles `from` .. + SOME - 1 of a triangle's rows times d, which the A operand holds.
+DEVICE void times_triangle(float (&sum)[SOME][4], int from, const u32 (&high)[TILES / 2][4], const u32 (&low)[TILES / 2][4],
+                           const u8* triangle, int lane) {
+#pragma unroll
+  for (int n = 0; n < SOME; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum[n][e] = 0;
+#pragma unroll
+  for (int b = 0; b <= (from + SOME - 1) / 2; b++) {
+    u32 y[SOME][4];
+#pragma unroll
+    for (int n = 0; n < SOME; n++) {
+      uint4 words = make_uint4(0, 0, 0, 0);
+      if (b <= (from + n) / 2) words = *(const uint4*)(triangle + triangle_at(from + n, b) + 16 * lane);
+      y[n][0] = words.x, y[n][1] = words.y, y[n][2] = words.z, y[n][3] = words.w;
+    }
+    if (2 * b <= from) {
+      mma_split(sum, 0, high[b], low[b], y);
+    } else {
+      const u32 last[2][4] = {{y[2][0], y[2][1], y[2][2], y[2][3]}, {y[3][0], y[3][1], y[3][2], y[3][3]}};
+      mma_split(sum, 2, high[b], low[b], last);
     }
   }
 }
@@ -467,17 +376,13 @@ chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, fl
 #pragma unroll
     for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
 #pragma unroll
-    for (int a = 0; a < TILES; a++) {
+    for (int from = 0; from < TILES; from += SOME) {
+      float part[SOME][4];
+      times_triangle(part, from, high, low, of_t, lane);
 #pragma unroll
-      for (int e = 0; e < 4; e++) d[a][e] = 0;
+      for (int n = 0; n < SOME; n++)
 #pragma unroll
-      for (int b = 0; b <= a / 2; b++) {
-        const uint4 words = *(const uint4*)(of_t + triangle_at(a, b) + 16 * lane);
-        const u32 y[4] = {words.x, words.y, words.z, words.w};
-        mma_split(d[a], high[b], low[b], y);
-      }
-#pragma unroll
-      for (int e = 0; e < 4; e++) d[a][e] *= inverse_d[e >> 1] * (1 / LIFT_K);
+        for (int e = 0; e < 4; e++) d[from + n][e] = inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e];
     }
 
     in_order(decay[0], 22);
@@ -487,21 +392,18 @@ chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, fl
 #pragma unroll
     for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
 #pragma unroll
-    for (int a = 0; a < TILES; a++) {
-      float part[4] = {};
+    for (int from = 0; from < TILES; from += SOME) {
+      float part[SOME][4];
+      times_triangle(part, from, high, low, of_p, lane);
 #pragma unroll
-      for (int b = 0; b <= a / 2; b++) {
-        const uint4 words = *(const uint4*)(of_p + triangle_at(a, b) + 16 * lane);
-        const u32 y[4] = {words.x, words.y, words.z, words.w};
-        mma_split(part, high[b], low[b], y);
-      }
+      for (int n = 0; n < SOME; n++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int row = 8 * a + 2 * t + (e & 1);
-        const float x = (1 / LIFT_Q) * (decay[row] * inverse[e >> 1] * sum[a][e] + inverse_d[e >> 1] * part[e]);
-        if (row < rows) of_o[own + (8 * a + (e & 1)) * next_row + 8 * (e >> 1)] = x;
-        d[a][e] *= rest[row];
-      }
+        for (int e = 0; e < 4; e++) {
+          const int a = from + n, row = 8 * a + 2 * t + (e & 1);
+          const float x = (1 / LIFT_Q) * (decay[row] * inverse[e >> 1] * sum[a][e] + inverse_d[e >> 1] * part[n][e]);
+          if (row < rows) of_o[own + (8 * a + (e & 1)) * next_row + 8 * (e >> 1)] = x;
+          d[a][e] *= rest[row];
+        }
     }
 
     in_order(decay[0], 24);
@@ -511,17 +413,21 @@ chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, fl
     in_order(decay[0], 25);
     const float whole = decay[CHUNK - 1];
 #pragma unroll
-    for (int n = 0; n < DIM / 8; n++) {
-      if (n % 4 == 0) in_order(decay[0], 30 + n);
-      float part[4] = {};
+    for (int from = 0; from < DIM / 8; from += SOME) {
+      in_order(decay[0], 30 + from);
+      float part[SOME][4] = {};
 #pragma unroll
       for (int b = 0; b < TILES / 2; b++) {
-        u32 y[4];
-        load_b_turned(y, keys, 16 * b, n, lane);
-        mma_split(part, high[b], low[b], y);
+        u32 y[SOME][4];
+#pragma unroll
+        for (int n = 0; n < SOME; n++) load_b_turned(y[n], keys, 16 * b, from + n, lane);
+        mma_split(part, 0, high[b], low[b], y);
       }
 #pragma unroll
-      for (int e = 0; e < 4; e++) S[n][e] = fmaf(whole, S[n][e], inverse_d[e >> 1] * (1 / LIFT_K) * part[e]);
+      for (int n = 0; n < SOME; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+          S[from + n][e] = fmaf(whole, S[from + n][e], inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e]);
     }
     if (STAGES == 1) __syncthreads();
   }

@@ -307,7 +307,7 @@ def all_variants(arch: int) -> Iterator[Variant]:
                 yield repack(type_id, source)
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim, arch)
-    for file in ("delta.cu", "moe.cu", "rows.cu", "draft.cu"):
+    for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant
     yield from common()

@@ -28,7 +28,7 @@ _FEW = 8
 _CHUNKED = 16
 """Rows of a sequence from which on a long step takes them in chunks."""
 _NEVER = 1 << 30
-_TOGETHER = 16  # rows of a block of `convolve_rows`
+_TOGETHER, _GATED = 16, 8  # rows of a block of `convolve_rows` and of `gate_rows`
 
 
 class Values(ctypes.Structure):
@@ -202,7 +202,10 @@ class DeltaOps(Recorder):
             self.card.kernel(Variant("delta.cu"), name)
             for name in ("row", "convolve", "recur", "gate")
         )
-        convolve_rows = self.card.kernel(chunk.variant, "convolve_rows")
+        convolve_rows, gate_rows = (
+            self.card.kernel(Variant("delta_rows.cu"), name)
+            for name in ("convolve_rows", "gate_rows")
+        )
         prepare = self.card.kernel(chunk.variant, "prepare", chunk.prepare)
         chunks = self.card.kernel(chunk.variant, "chunks", chunk.chunks)
         work = Pointer(self._values.at()[_D])
@@ -254,12 +257,16 @@ class DeltaOps(Recorder):
                 last if few else Gate(), Int(p.rows), positions, to,
             )  # fmt: skip
             self._launch(recur, (blocks, p.sequences + few, 1), 128, args)
-            if not few:
-                args = (
-                    Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions,
-                    Int(out.width), Float(eps), to,
-                )  # fmt: skip
+            if few:
+                return
+            parts = Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions
+            if p.short:
+                args = *parts, Int(out.width), Float(eps), to
                 self._launch_shared(gate, out.width, p, args)
+            else:
+                args = *parts, Int(p.rows), Int(out.width), Float(eps), to
+                grid = d.n_v_heads // 2, -(-p.rows // _GATED), 1
+                self._launch(gate_rows, grid, 128, args)
 
         self._add(launch, mixed, out)
         return out

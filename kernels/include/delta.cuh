@@ -18,6 +18,17 @@ DEVICE int raw_row(const Values& s, int m, int sequence, int rows_after) {
   return s.all ? m : sequence * (s.taps - 1) + rows_after;
 }
 
+// Spans of `least` rows that are not tried are taken in chunks (delta_chunk.cu).
+DEVICE bool is_chunked(const int4& span, int least) { return !(span.z & 1) && span.y >= least; }
+
+// Their q and k go as f16 high parts, then low parts, times these.
+constexpr float LIFT_K = 1024, LIFT_Q = 8192;
+
+DEVICE void split(float x, float y, u32& high, u32& low) {
+  high = half2_of(x, y);
+  low = half2_of(x - half2_low(high), y - half2_high(high));
+}
+
 DEVICE void tap(float4& sum, const float4& x, float w0, float w1, float w2, float w3) {
   sum.x = fmaf(x.x, w0, sum.x), sum.y = fmaf(x.y, w1, sum.y), sum.z = fmaf(x.z, w2, sum.z), sum.w = fmaf(x.w, w3, sum.w);
 }

@@ -341,7 +341,7 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
     with ops.recording():
         o = ops.delta(ops.linear(ops.embed(table), w), 0, *weights, 1e-6)
         ops.head(o, back)
-    in_chunks = ["convolve_rows", "prepare", "chunks", "recur", "gate"]
+    in_chunks = ["convolve_rows", "prepare", "chunks", "recur", "gate_rows"]
     kernels = {
         1: ["row"],
         2: ["convolve", "recur"],
@@ -351,6 +351,7 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
     }
     if taps > 4:
         kernels[1], kernels[33] = ["convolve", "recur"], ["convolve", "recur", "gate"]
+        kernels[33][2] = "gate_rows"
         kernels[128] = kernels[33]
     expected = parameters()
     for m, names in kernels.items():
