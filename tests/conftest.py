@@ -14,23 +14,29 @@ from tests.ring import Ring
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
-# Looked up before the user's folders are put out of reach.
-_DEMO = demo.path()
-
-_HOME = Path(tempfile.mkdtemp(prefix="lucebox-tests-"))
 _FOLDERS = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-
-for _name in _FOLDERS:
-    os.environ[_name] = str(_HOME / _name.lower())
-# Compiled kernels stay from run to run. A test that scans for models sets a folder of its own.
-os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "user")
-os.environ["HOME"] = os.environ["USERPROFILE"] = str(_HOME)
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
+_DEMO = pytest.StashKey[Path | None]()
+_HOME = pytest.StashKey[Path]()
 
 
-def pytest_unconfigure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the user's folders out of reach, where tests run: several processes inherit what the first has."""
+    config.stash[_DEMO] = demo.path()
+    if config.getoption("numprocesses", None):
+        return
+    home = config.stash[_HOME] = Path(tempfile.mkdtemp(prefix="lucebox-tests-"))
+    for name in _FOLDERS:
+        os.environ[name] = str(home / name.lower())
+    # Compiled kernels stay from run to run. A test that scans for models sets a folder of its own.
+    os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "user")
+    os.environ["HOME"] = os.environ["USERPROFILE"] = str(home)
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the folders that this run made."""
-    shutil.rmtree(_HOME, ignore_errors=True)
+    if _HOME in config.stash:
+        shutil.rmtree(config.stash[_HOME], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -49,10 +55,11 @@ def fixtures() -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_model() -> Path:
+def demo_model(pytestconfig: pytest.Config) -> Path:
     """The demo model's file, which `./test` installs."""
-    assert _DEMO, "The demo model is missing; ./test installs it."
-    return _DEMO
+    found = pytestconfig.stash[_DEMO]
+    assert found, "The demo model is missing; ./test installs it."
+    return found
 
 
 @pytest.fixture

@@ -178,9 +178,10 @@ def test_no_model_at_all_has_one_action(
     qtbot.addWidget(page.inspector())
     with qtbot.waitSignal(library.scan_finished):
         page.show()
-    assert "No model on this PC yet" in texts(page)
     offered = [b for b in page.findChildren(QPushButton) if b.text() == "Use a file…"]
-    assert len(offered) == 1 and offered[0].isVisible()
+    assert len(offered) == 1
+    qtbot.waitUntil(offered[0].isVisible)
+    assert "No model on this PC yet" in texts(page)
 
 
 def test_the_addends_sum_up(page: ModelsPage) -> None:
