@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import getpass
 import hashlib
 import json
@@ -112,15 +113,26 @@ def up_to_date(names: list[str], state: dict[str, Any]) -> bool:
     return usable(state) and all(done.get(name) == fingerprint(name) for name in names)
 
 
+def wait_for_lock_on_windows(file: int) -> None:
+    """Lock a file; the system itself gives up after ten seconds, and an installation takes minutes."""
+    import msvcrt
+
+    while True:
+        try:
+            msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+            return
+        except OSError as error:
+            if error.errno != errno.EDEADLK:
+                raise
+
+
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Let a second set-up of the same checkout wait for the first."""
     place = hashlib.sha256(f"{getpass.getuser()} {ROOT}".encode()).hexdigest()[:16]
     with (Path(tempfile.gettempdir()) / f"lucebox-setup-{place}.lock").open("a+b") as lock:
         if WINDOWS:
-            import msvcrt
-
-            msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
+            wait_for_lock_on_windows(lock.fileno())
         else:
             import fcntl
 
