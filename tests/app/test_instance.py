@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,30 +44,43 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=20)[0].strip()
 
 
+def claimed(folder: Path) -> Instance:
+    """The first launch; it does not listen yet."""
+    made = Instance(folder)
+    assert made.claim({"files": [], "demo": False})
+    return made
+
+
+def is_told(
+    qtbot: QtBot, first: Instance, folder: Path, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Another launch hands its files over to the first and is answered; then the first ends."""
+    with qtbot.waitSignal(first.called, timeout=10_000) as called:
+        second = launch(folder)
+        meanwhile()
+    assert said(second) == "False True"
+    assert called.args == [MESSAGE]
+    first.release()
+
+
 def test_the_first_is_the_first(qapp: QApplication, tmp_path: Path) -> None:
     assert Instance(tmp_path / "new").claim(MESSAGE)
 
 
 def test_a_second_launch_hands_its_files_over(qtbot: QtBot, tmp_path: Path) -> None:
-    first = Instance(tmp_path)
-    assert first.claim({"files": [], "demo": False})
+    first = claimed(tmp_path)
     first.listen()
-    with qtbot.waitSignal(first.called, timeout=10_000) as called:
-        second = launch(tmp_path)
-    assert said(second) == "False True"
-    assert called.args == [{"files": [str(Path("/a b/ü.gguf"))], "demo": False}]
-    first.release()
+    is_told(qtbot, first, tmp_path)
 
 
 def test_a_first_that_has_just_started_is_waited_for(qtbot: QtBot, tmp_path: Path) -> None:
-    first = Instance(tmp_path)
-    assert first.claim(MESSAGE)
-    with qtbot.waitSignal(first.called, timeout=10_000):
-        second = launch(tmp_path)
+    first = claimed(tmp_path)
+
+    def meanwhile() -> None:
         qtbot.wait(600)
         first.listen()
-    assert said(second) == "False True"
-    first.release()
+
+    is_told(qtbot, first, tmp_path, meanwhile)
 
 
 @pytest.mark.parametrize("listens", (True, False))
@@ -76,8 +90,7 @@ def test_a_first_that_does_not_answer_is_noticed(
     """Nobody serves the first one's events here."""
     monkeypatch.setattr(handover, "ANSWER_MS", 50)
     monkeypatch.setattr(instance, "START_MS", 50)
-    first = Instance(tmp_path)
-    assert first.claim(MESSAGE)
+    first = claimed(tmp_path)
     if listens:
         first.listen()
     second = Instance(tmp_path)
@@ -87,8 +100,7 @@ def test_a_first_that_does_not_answer_is_noticed(
 
 
 def test_after_the_end_the_next_is_first(qapp: QApplication, tmp_path: Path) -> None:
-    first = Instance(tmp_path)
-    assert first.claim(MESSAGE)
+    first = claimed(tmp_path)
     first.listen()
     first.release()
     assert Instance(tmp_path).claim(MESSAGE)
@@ -98,33 +110,24 @@ def test_what_a_crash_left_is_taken_over(qtbot: QtBot, tmp_path: Path) -> None:
     died = launch(tmp_path, "dies")
     assert said(died) == "True True" and died.returncode == 9
     assert (tmp_path / "instance.lock").exists(), "a dead lock lies there"
-    first = Instance(tmp_path)
-    assert first.claim(MESSAGE)
+    first = claimed(tmp_path)
     first.listen()
-    with qtbot.waitSignal(first.called, timeout=10_000):
-        second = launch(tmp_path)
-    assert said(second) == "False True"
-    first.release()
+    is_told(qtbot, first, tmp_path)
 
 
 def test_where_no_lock_can_be_written_the_socket_decides(qtbot: QtBot, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     folder = blocked / "data"
-    first = Instance(folder)
-    assert first.claim(MESSAGE)
+    first = claimed(folder)
     first.listen()
-    with qtbot.waitSignal(first.called, timeout=10_000):
-        second = launch(folder)
-    assert said(second) == "False True"
-    first.release()
+    is_told(qtbot, first, folder)
 
 
 def test_nonsense_is_ignored(
     qtbot: QtBot, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = Instance(tmp_path)
-    assert first.claim(MESSAGE)
+    first = claimed(tmp_path)
     first.listen()
     with qtbot.assertNotEmitted(first.called, wait=100):
         for bad in (
@@ -143,10 +146,7 @@ def test_nonsense_is_ignored(
             QCoreApplication.processEvents()
             socket.abort()
     qtbot.waitUntil(lambda: "cannot be read" in caplog.text, timeout=5000)
-    with qtbot.waitSignal(first.called, timeout=10_000):
-        second = launch(tmp_path)
-    assert said(second) == "False True"
-    first.release()
+    is_told(qtbot, first, tmp_path)
 
 
 def test_the_name_depends_on_the_data_folder(tmp_path: Path) -> None:
