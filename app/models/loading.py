@@ -146,10 +146,10 @@ class LoadPanel(QWidget):
             ended.connect(self._update_visible)
         self._update_visible()
 
-    @Slot(object, object)
-    def _on_task_progress(self, done: int, total: int) -> None:
-        task = self._opener.task
-        if task is not None and task.running:
+    @Slot(tuple)
+    def _on_task_progress(self, at: tuple[int, int]) -> None:
+        task, (done, total) = self._opener.task, at
+        if task is not None and task.running and total:
             numbers = self._numbers(LoadProgress("", done, total))
             self._line.set_progress(done, total, task.name, numbers)
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
 from app.i18n import told
+from app.models.task import OnProgress, Task
 from app.models.words import translate
 from app.page import Services
-from engine.errors import EngineError, LoadCancelled
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from app.models.library import Library
 
 SCHEMES = ("f16", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_0")
-_EVERY_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,8 @@ class Maker(QObject):
         super().__init__(services.library)
         self._services = services
         self._library: Library = services.library
-        self._told: deque[tuple[str, int, int]] = deque(maxlen=1)
         self._arrived: deque[tuple[str, Path]] = deque()
-        self._cancel: threading.Event | None = None
+        self._task: Task | None = None
         self._asked = 0
         self.source: Source | None = None
         self.target: Path | None = None
@@ -60,8 +59,6 @@ class Maker(QObject):
         self.misfit: str | None = (
             None  # "" where source and target fit; None where that is not known
         )
-        self._timer = QTimer(self, interval=_EVERY_MS)
-        self._timer.timeout.connect(self._on_tick)
 
     @classmethod
     def of(cls, services: Services) -> Maker:
@@ -72,7 +69,7 @@ class Maker(QObject):
     @property
     def running(self) -> bool:
         """Whether something is being written."""
-        return self._cancel is not None
+        return self._task is not None
 
     @property
     def ready(self) -> bool:
@@ -155,35 +152,34 @@ class Maker(QObject):
         source, target, folder = self.source.path, self.target, self._library.models_dir()
         wanted = self.todo
         self.problem, self.at = "", ("", 0, 1)
-        self._told.clear()
         self._arrived.clear()
 
-        def work(cancel: threading.Event) -> dict[str, Path]:
+        def work(progress: OnProgress, cancel: threading.Event) -> dict[str, Path]:
             from engine.convert.make import make_draft
 
             return make_draft(
-                source, folder, wanted, target,
-                lambda *progress: self._told.append(progress),
+                source, folder, wanted, target, progress,
                 lambda *made: self._arrived.append(made), cancel,
             )  # fmt: skip
 
-        self._cancel = self._library.jobs.run(self, work, self._on_made, self._on_failed)
-        self._timer.start()
+        task = self._task = Task(self._library.jobs, work, self)
+        task.progressed.connect(self._on_progress)
+        task.done.connect(self._on_made)
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(self._end)
         self._services.status(translate("models", "Making a draft"), "draft")
         self.changed.emit()
 
     def stop(self) -> None:
         """End it; files that are whole stay, and the source is as it was."""
-        if self._cancel is not None:
-            self._cancel.set()
-            self._end()
+        if self._task is not None:
+            self._task.cancel()
 
-    @Slot()
-    def _on_tick(self) -> None:
+    @Slot(tuple)
+    def _on_progress(self, at: tuple[str, int, int]) -> None:
         self._take_arrived()
-        if self._told:
-            self.at = self._told[-1]
-            self.changed.emit()
+        self.at = at
+        self.changed.emit()
 
     def _take_arrived(self) -> None:
         while self._arrived:
@@ -191,21 +187,22 @@ class Maker(QObject):
             self.made[scheme] = path
             self._library.add_file(path, lambda: None)
 
+    @Slot(object)
     def _on_made(self, made: dict[str, Path]) -> None:
         self._end()
         self.made_all.emit(made)
 
+    @Slot(object)
     def _on_failed(self, error: Exception) -> None:
-        if self._cancel is None:
-            return
-        if not isinstance(error, LoadCancelled):
-            self.problem = _words(error)
+        self.problem = _words(error)
         self._end()
 
+    @Slot()
     def _end(self) -> None:
         self._take_arrived()
-        self._cancel, self.at = None, None
-        self._timer.stop()
+        if self._task is not None:
+            self._task.deleteLater()
+        self._task, self.at = None, None
         self._services.status("")
         self.changed.emit()
 

@@ -130,7 +130,7 @@ class Opener(QObject):
         if self.task is not None:
             self.task.cancel()
             self.task.deleteLater()
-        self.task = Task(name, self._library.jobs, work, self)
+        self.task = Task(self._library.jobs, work, self, name)
         self.task.done.connect(self._on_made)
         self.task.failed.connect(self._on_not_made)
         self.task_began.emit(self.task)

@@ -1,41 +1,43 @@
-"""A long piece of work with a name, progress and a stop: copying a model, installing the demo."""
+"""A long piece of work with progress and a stop: copying a model, making a draft, measuring."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.models.jobs import Jobs
 from engine.errors import LoadCancelled
 
-OnProgress = Callable[[int, int], None]
-Work = Callable[[OnProgress, threading.Event], Path]
+OnProgress = Callable[..., None]
+Work = Callable[[OnProgress, threading.Event], Any]
 
 _SHOW_MS = 100
 
 
 class Task(QObject):
-    """Runs `work` beside the GUI thread.
+    """Runs `work(progress, cancel)` beside the GUI thread.
 
     Signals:
-        progressed: bytes done and in all, ten times a second at most.
-        done: the file that came of it.
+        progressed: what `progress` was last called with, ten times a second.
+        done: what came of it.
         failed: the exception; a stopped task only says `stopped`.
     """
 
-    progressed = Signal(object, object)
+    progressed = Signal(tuple)
     done = Signal(object)
     failed = Signal(object)
     stopped = Signal()
 
-    def __init__(self, name: str, jobs: Jobs, work: Work, parent: QObject | None = None) -> None:
+    def __init__(
+        self, jobs: Jobs, work: Work, parent: QObject | None = None, name: str = ""
+    ) -> None:
         super().__init__(parent)
         self.name = name
         self.running = True
-        self._at = (0, 0)
+        self._at: tuple[Any, ...] = ()
         self._timer = QTimer(self, interval=_SHOW_MS)
         self._timer.timeout.connect(self._show)
         self._timer.start()
@@ -51,17 +53,17 @@ class Task(QObject):
             self._end()
             self.stopped.emit()
 
-    def _progress(self, done: int, total: int) -> None:
-        self._at = (done, total)
+    def _progress(self, *at: Any) -> None:
+        self._at = at
 
     @Slot()
     def _show(self) -> None:
-        if self._at[1]:
-            self.progressed.emit(*self._at)
+        if self._at:
+            self.progressed.emit(self._at)
 
-    def _finish(self, file: Path) -> None:
+    def _finish(self, found: Any) -> None:
         self._end()
-        self.done.emit(file)
+        self.done.emit(found)
 
     def _fail(self, error: Exception) -> None:
         # A stopped task has told so already, and its work ends by an error.

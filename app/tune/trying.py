@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
 from datetime import date
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n import told
 from app.models.records import Drafted
+from app.models.task import OnProgress, Task
 from app.models.words import NONE_YET, rate_text
 from app.page import Services
 from app.theme import theme
 from app.widgets import Note, ProgressLine, button, label
-from engine.errors import EngineError, LoadCancelled
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     import threading
 
     from engine.speedup import Comparison, Pair
 
-_EVERY_MS = 100
 _COLUMNS = 5
 
 
@@ -38,8 +37,7 @@ class Trying(QWidget):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services = services
-        self._cancel: threading.Event | None = None
-        self._told: deque[tuple[int, int, str]] = deque(maxlen=1)
+        self._task: Task | None = None
         self.begin = button(self.tr("Try it"), self.start, icon="measure")
         self._stop = button(self.tr("Stop"), self.stop, icon="stop")
         self._day = label("", "small")
@@ -48,8 +46,6 @@ class Trying(QWidget):
         self._good = Note("good", "")
         self._table = QWidget()
         self._cells: list[list[QLabel]] = []
-        self._timer = QTimer(self, interval=_EVERY_MS)
-        self._timer.timeout.connect(self._on_tick)
         head = QHBoxLayout()
         head.setSpacing(theme().space(2))
         head.addWidget(label(self.tr("Off and on, the same texts"), "section"))
@@ -80,7 +76,7 @@ class Trying(QWidget):
     @property
     def running(self) -> bool:
         """Whether it measures now."""
-        return self._cancel is not None
+        return self._task is not None
 
     @Slot()
     def start(self) -> None:
@@ -88,36 +84,36 @@ class Trying(QWidget):
         if self.running or not self.begin.isEnabled():
             return
         engine = self._services.controller.engine
-        self._told.clear()
         self._note.hide()
         self._good.hide()
         self._line.set_progress(0, 1, self.tr("Measuring"), self.tr("beginning"))
 
-        def work(cancel: threading.Event) -> Comparison:
+        def work(progress: OnProgress, cancel: threading.Event) -> Comparison:
             from engine.speedup import compare
 
-            return compare(engine, 64, lambda *progress: self._told.append(progress), cancel)
+            return compare(engine, 64, progress, cancel)
 
-        jobs = self._services.library.jobs
-        self._cancel = jobs.run(self, work, self._on_done, self._on_failed)
-        self._timer.start()
+        task = self._task = Task(self._services.library.jobs, work, self)
+        task.progressed.connect(self._on_progress)
+        task.done.connect(self._on_done)
+        task.failed.connect(self._on_failed)
+        task.stopped.connect(self._end)
         self._update()
         self._stop.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @Slot()
     def stop(self) -> None:
         """End it; figures of before stay."""
-        if self._cancel is not None:
-            self._cancel.set()
-            self._end()
+        if self._task is not None:
+            self._task.cancel()
 
-    @Slot()
-    def _on_tick(self) -> None:
-        if self._told:
-            done, total, kind = self._told[-1]
-            of = self.tr("{done} of {total}").format(done=done, total=total)
-            self._line.set_progress(done, total, self._kind(kind), of)
+    @Slot(tuple)
+    def _on_progress(self, at: tuple[int, int, str]) -> None:
+        done, total, kind = at
+        of = self.tr("{done} of {total}").format(done=done, total=total)
+        self._line.set_progress(done, total, self._kind(kind), of)
 
+    @Slot(object)
     def _on_done(self, found: Comparison) -> None:
         self._end()
         controller = self._services.controller
@@ -133,20 +129,19 @@ class Trying(QWidget):
         )
         self.measured.emit()
 
+    @Slot(object)
     def _on_failed(self, error: Exception) -> None:
-        if self._cancel is None:
-            return
         self._end()
-        if isinstance(error, LoadCancelled):
-            return
         known = isinstance(error, EngineError)
         self._note.set_text(told(str(error)) if known else f"{type(error).__name__}: {error}")
         self._note.show()
 
+    @Slot()
     def _end(self) -> None:
         had_focus = self._stop.hasFocus()
-        self._cancel = None
-        self._timer.stop()
+        if self._task is not None:
+            self._task.deleteLater()
+        self._task = None
         self._update()
         if had_focus:
             self.begin.setFocus(Qt.FocusReason.OtherFocusReason)
