@@ -2,7 +2,8 @@
 //
 // For routers, and small and oracle models; no tensor cores. `matmul_float`: grid (ceil(rows / 4), ceil(M / 8)), 128 threads, a warp
 // takes one row of W for 8 batch rows. `matmul_float_short`: grid (rows, ceil(M / 8)), 128 threads, four warps share the columns
-// of a row. Both add in one order for all M.
+// of a row. `matmul_float_tiles`: grid (ceil(rows / 64), ceil(M / 64)), 512 threads, a block 64 rows of W for 64 batch rows. Each adds
+// in one order for all M.
 #include "ptx.cuh"
 
 enum { F32 = 0, F16 = 1, BF16 = 30 };
@@ -89,4 +90,65 @@ matmul_float_short(const u8* __restrict__ w, const float* __restrict__ x, float*
 #pragma unroll
   for (int j = 0; j < BATCH; j++)
     if (j < batch) y[(size_t)(m0 + j) * stride + row] = ((sum[j] + others[0][j]) + others[1][j]) + others[2][j];
+}
+
+// A thread has 4 x 4 of the tile, of every other 16 columns; the next ones are on their way while those in shared memory are
+// multiplied.
+extern "C" __global__ void __launch_bounds__(512, 1)
+matmul_float_tiles(const u8* __restrict__ w, const float* __restrict__ x, float* __restrict__ y, int rows, int columns,
+                   int stride, int M) {
+  constexpr int DEPTH = 16, WIDTH = 64 + 4;
+  __shared__ __align__(16) float part[2][2][2][DEPTH][WIDTH];  // of each half of the threads, twice, of w and of x
+  const int half = threadIdx.x >> 8, i = threadIdx.x & 255, row0 = 64 * blockIdx.x, m0 = 64 * blockIdx.y;
+  const int mine = i >> 2, k0 = 4 * (i & 3) + DEPTH * half;  // rows beyond the last repeat it and are not stored
+  const u8* from = w + (size_t)min(row0 + mine, rows - 1) * columns * (TYPE == F32 ? 4 : 2);
+  const float* from_x = x + (size_t)min(m0 + mine, M - 1) * columns;
+  float4 of_w, of_x;
+  auto fetch = [&](int k) {
+    of_w = of_x = make_float4(0, 0, 0, 0);
+    if (k + k0 >= columns) return;
+    const float2 a = weights_at(from, k + k0), b = weights_at(from, k + k0 + 2);
+    of_w = make_float4(a.x, a.y, b.x, b.y);
+    of_x = *(const float4*)(from_x + k + k0);
+  };
+  auto put = [&](int buffer) {
+    float *to = &part[half][buffer][0][4 * (i & 3)][mine], *to_x = &part[half][buffer][1][4 * (i & 3)][mine];
+    to[0] = of_w.x, to[WIDTH] = of_w.y, to[2 * WIDTH] = of_w.z, to[3 * WIDTH] = of_w.w;
+    to_x[0] = of_x.x, to_x[WIDTH] = of_x.y, to_x[2 * WIDTH] = of_x.z, to_x[3 * WIDTH] = of_x.w;
+  };
+  wait_for_previous();
+  let_next_start();
+  const int r = 4 * (i & 15), m = 4 * (i >> 4);
+  float sum[4][4] = {};
+  fetch(0);
+  put(0);
+  __syncthreads();
+  for (int k = 0, buffer = 0; k < columns; k += 2 * DEPTH, buffer ^= 1) {
+    fetch(k + 2 * DEPTH);
+#pragma unroll
+    for (int d = 0; d < DEPTH; d++) {
+      const float4 a = *(const float4*)&part[half][buffer][0][d][r], b = *(const float4*)&part[half][buffer][1][d][m];
+      const float of_row[4] = {a.x, a.y, a.z, a.w}, of_m[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+#pragma unroll
+        for (int n = 0; n < 4; n++) sum[j][n] = fmaf(of_row[n], of_m[j], sum[j][n]);
+    }
+    put(buffer ^ 1);
+    __syncthreads();
+  }
+  float4* others = (float4*)part;
+  if (half)
+#pragma unroll
+    for (int j = 0; j < 4; j++) others[256 * j + i] = make_float4(sum[j][0], sum[j][1], sum[j][2], sum[j][3]);
+  __syncthreads();
+  if (half) return;
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    const float4 other = others[256 * j + i];
+    const float all[4] = {sum[j][0] + other.x, sum[j][1] + other.y, sum[j][2] + other.z, sum[j][3] + other.w};
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+      if (m0 + m + j < M && row0 + r + n < rows) y[(size_t)(m0 + m + j) * stride + row0 + r + n] = all[n];
+  }
 }

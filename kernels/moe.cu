@@ -1,50 +1,79 @@
 // Mixture of experts around the products: which experts a row takes, rows sorted by expert, and the weighted sum.
 //
+// Short steps: `router` multiplies and its last block routes, then experts_short.cu; add_norm adds up what comes out. Others:
 // route: the best experts of each row. plan: each (row, expert) pair gets a place; an expert's places begin at a multiple of
 // `columns`, the batch rows of a tile of experts.cu. gather: activations to their places. weigh: the sum for each row. Where in its
 // tile a pair lies changes no bit of it, so places are handed out by counters.
 #include "activation.cuh"
-#include "product.cuh"
+#include "routes.cuh"
 
-constexpr int MOST_EXPERTS = 1024, MOST_USED = 32;
-
-// Grid (M), 128 threads. `scores` are n columns, then the shared expert's gate. Of the largest scores, lower numbers first among
-// equals, `chosen` (M, used) and softmax weights of sum 1; `shared` the gate's sigmoid. Padding chooses -1. A score's rank
-// is how many come before it.
-extern "C" __global__ void __launch_bounds__(128)
-route(Product scores, const int* __restrict__ positions, int n, int used, int* __restrict__ chosen, float* __restrict__ weights,
-      float* __restrict__ shared) {
-  __shared__ __align__(16) float score[MOST_EXPERTS + 4], best[MOST_USED];
-  const int m = blockIdx.x;
-  const bool wanted = positions[m] >= 0;
+// Grid (ceil((n + 1) / 2), groups), 256 threads: a block multiplies two rows of `w` (n, columns), of which the last is `gate`, with
+// x (M, columns) of a group, and the last block of a group to come routes its rows. `scores` (M, n + 1); `arrived` (groups) is
+// zero before and after. `columns` is a multiple of 4.
+extern "C" __global__ void __launch_bounds__(256, 2)
+router(const float* __restrict__ w, const float* __restrict__ gate, const float* __restrict__ x, Product norm,
+       const int* __restrict__ positions, int n, int columns, int M, float* scores, int* arrived, Routes routes) {
+  __shared__ float sums[2][4][GROUP];
+  __shared__ int before;
+  const int half = threadIdx.x >> 7, i = threadIdx.x & 127, group = blockIdx.y, m0 = GROUP * group;
+  const int row = min(2 * (int)blockIdx.x + half, n), batch = min(GROUP, M - m0);
+  const float* from = row < n ? w + (size_t)row * columns : gate;
+  const float* from_x = x + (size_t)m0 * columns;
+  float4 first[4];  // weights depend on no other kernel
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    const int k = 4 * (i + 128 * j);
+    first[j] = k < columns ? *(const float4*)(from + k) : make_float4(0, 0, 0, 0);
+  }
   wait_for_previous();
   let_next_start();
-  const float factor = factor_of(scores, read_squares(scores, m));
-  for (int e = threadIdx.x; e < (n + 3) / 4 * 4; e += 128) {
-    const float s = e < n ? factor * add_up(addends_of(scores, m, e)) : 0;
-    score[e] = e < n && s == s ? s : -3e38f;
+  float sum[GROUP];
+#pragma unroll
+  for (int g = 0; g < GROUP; g++) sum[g] = 0;
+  auto add = [&](const float4& v, int k) {
+#pragma unroll
+    for (int g = 0; g < GROUP; g++)
+      if (g < batch) {
+        const float4 a = *(const float4*)(from_x + (size_t)g * columns + k);
+        sum[g] = fmaf(v.w, a.w, fmaf(v.z, a.z, fmaf(v.y, a.y, fmaf(v.x, a.x, sum[g]))));
+      }
+  };
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (4 * (i + 128 * j) < columns) add(first[j], 4 * (i + 128 * j));
+  for (int k = 4 * (i + 512); k < columns; k += 512) add(*(const float4*)(from + k), k);
+#pragma unroll
+  for (int g = 0; g < GROUP; g++) {
+#pragma unroll
+    for (int o = 16; o; o >>= 1) sum[g] += __shfl_xor_sync(~0u, sum[g], o);
+    if ((i & 31) == 0) sums[half][i >> 5][g] = sum[g];
   }
-  const float gate = factor * (threadIdx.x == 0 ? add_up(addends_of(scores, m, n)) : 0);
   __syncthreads();
-  for (int e = threadIdx.x; e < n; e += 128) {
-    const float mine = score[e];
-    int rank = 0;
-    for (int i = 0; i < n; i += 4) {
-      const float4 s = *(const float4*)&score[i];
-      rank += (s.x > mine || (s.x == mine && i < e)) + (s.y > mine || (s.y == mine && i + 1 < e)) +
-              (s.z > mine || (s.z == mine && i + 2 < e)) + (s.w > mine || (s.w == mine && i + 3 < e));
-    }
-    if (rank >= used) continue;
-    best[rank] = mine;
-    chosen[m * used + rank] = wanted ? e : -1;
-  }
+  if (i < batch)
+    __stcg(scores + (size_t)(m0 + i) * (n + 1) + row, ((sums[half][0][i] + sums[half][1][i]) + sums[half][2][i]) + sums[half][3][i]);
+  __threadfence();
   __syncthreads();
-  if ((int)threadIdx.x < used) {
-    float total = 0;
-    for (int j = 0; j < used; j++) total += expf(best[j] - best[0]);
-    weights[m * used + threadIdx.x] = expf(best[threadIdx.x] - best[0]) / total;
-  }
-  if (threadIdx.x == 0) shared[m] = 1 / (1 + __expf(-gate));
+  if (threadIdx.x == 0) before = atomicAdd(arrived + group, 1);
+  __syncthreads();
+  if (before + 1 < (int)gridDim.x) return;
+  __threadfence();
+  if (threadIdx.x == 0) arrived[group] = 0;
+  auto score_of = [&](int m, int e) { return __ldcg(scores + (size_t)m * (n + 1) + e); };
+  route_group(score_of, norm, positions, n, M, group, nullptr, routes);
+}
+
+// Grid (groups), 256 threads. `scores` are n columns, then the shared expert's gate.
+extern "C" __global__ void __launch_bounds__(256, 2)
+route(Product scores, const int* __restrict__ positions, int n, int M, int* __restrict__ chosen, Routes routes) {
+  __shared__ float score[GROUP][MOST_EXPERTS + 1];
+  const int row = threadIdx.x >> 5, m = GROUP * blockIdx.x + row;
+  wait_for_previous();
+  let_next_start();
+  if (m < M)
+    for (int e = threadIdx.x & 31; e <= n; e += 32) score[row][e] = add_up(addends_of(scores, m, e));
+  __syncthreads();
+  auto score_of = [&](int m, int e) { return score[m & (GROUP - 1)][e]; };
+  route_group(score_of, scores, positions, n, M, blockIdx.x, chosen, routes);
 }
 
 // One block of 1,024 threads. `places` (pairs), `rows` (tiles x columns): the row m at a place, -1 for none; `tile_expert`.
@@ -105,16 +134,16 @@ gather_rows(const float* __restrict__ h, Product norm, const int* __restrict__ r
   write_activation(out, place, superblock, v);
 }
 
-// Grid (ceil(columns / 512), M), 128 threads, 4 columns each: `down` (places, columns), and the shared expert's result.
+// Grid (ceil(columns / 512), M), 128 threads, 4 columns each: `down` (places, columns), and the shared expert's result, times `weights`
+// (M, used + 1).
 extern "C" __global__ void __launch_bounds__(128)
 weigh(const float* __restrict__ down, const int* __restrict__ places, const int* __restrict__ chosen,
-      const float* __restrict__ weights, int used, Product shared, const float* __restrict__ shared_weight, int columns,
-      float* __restrict__ out) {
+      const float* __restrict__ weights, int used, Product shared, int columns, float* __restrict__ out) {
   const int m = blockIdx.y, column = 4 * (128 * blockIdx.x + threadIdx.x);
   const Addends addends = addends_of(shared, m, column < columns ? column : 0);
   wait_for_previous();
   let_next_start();
-  const float factor = factor_of(shared, read_squares(shared, m)) * shared_weight[m];
+  const float factor = factor_of(shared, read_squares(shared, m)) * weights[m * (used + 1) + used];
   if (column >= columns) return;
   float sum[4];
   add_up(addends, sum);
@@ -122,7 +151,7 @@ weigh(const float* __restrict__ down, const int* __restrict__ places, const int*
   for (int i = 0; i < 4; i++) sum[i] *= factor;
   for (int j = 0; j < used; j++) {
     if (chosen[m * used + j] < 0) break;
-    const float w = weights[m * used + j];
+    const float w = weights[m * (used + 1) + j];
     const float4 y = *(const float4*)(down + (size_t)places[m * used + j] * columns + column);
     sum[0] = fmaf(w, y.x, sum[0]), sum[1] = fmaf(w, y.y, sum[1]), sum[2] = fmaf(w, y.z, sum[2]), sum[3] = fmaf(w, y.w, sum[3]);
   }

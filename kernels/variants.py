@@ -125,20 +125,29 @@ def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
     raise ValueError(f"format {type_id}: no shape of matmul.cu fits sm_{arch}")
 
 
-def experts(type_id: int, form: int, short: bool, arch: int) -> Matmul:
-    """The build of `experts.cu`, whose blocks take 8 rows of an expert in short steps and more in others."""
-    nt = 1 if short else expert_groups(arch)
-    stage = chunk(type_id) * _WARPS + BLOCK_BYTES[form] * nt
-    stages = _stages(stage, 2, arch) if arch in _SHARED and arch != 75 else 0
-    blocks = 2 if stages >= 2 else 1
-    stages = stages if stages >= 2 else _stages(stage, 1, arch)
-    defines = {"TYPE": type_id, "FORM": form, "NT": nt, "TILES": 1, "STAGES": stages}
-    variant = Variant("experts.cu", tuple(defines.items()))
-    return Matmul(variant, nt, _WARPS, stage * stages, blocks)
+def experts(type_id: int, form: int, arch: int) -> Matmul:
+    """The build of `experts.cu`."""
+    nt = expert_groups(arch)
+    for tiles, blocks in ((2, 2), (1, 2), (1, 1)):
+        stage = chunk(type_id) * _WARPS * tiles + BLOCK_BYTES[form] * nt
+        stages = _stages(stage, blocks, arch)
+        if stages >= 2 and (blocks == 1 or (arch in _SHARED and arch != 75)):
+            defines = {"TYPE": type_id, "FORM": form, "NT": nt, "TILES": tiles, "STAGES": stages}
+            variant = Variant("experts.cu", tuple(defines.items()))
+            return Matmul(variant, nt, _WARPS * tiles, stage * stages, blocks)
+    raise ValueError(f"format {type_id}: no shape of experts.cu fits sm_{arch}")
+
+
+def experts_short(type_id: int, form: int, arch: int) -> tuple[Variant, int]:
+    """The build of `experts_short.cu`, and the bytes of its dynamic shared memory."""
+    stage = (chunk(type_id) + BLOCK_BYTES[form]) * _WARPS
+    stages = min(2, ((_SHARED.get(arch, _SMALL)[0] << 10) - 5120) // stage)
+    defines = {"TYPE": type_id, "FORM": form, "NT": 1, "TILES": 1, "STAGES": stages}
+    return Variant("experts_short.cu", tuple(defines.items())), stage * stages
 
 
 def expert_groups(arch: int) -> int:
-    """Groups of 8 rows of an expert that a block takes in long steps."""
+    """Groups of 8 rows of an expert that a block of `experts.cu` takes."""
     return 2 if arch == 75 else 8 if arch in _SHARED else 4
 
 
@@ -177,8 +186,8 @@ def of_type(type_id: int, arch: int) -> Iterator[Variant]:
 
 def of_experts(type_id: int, arch: int) -> Iterator[Variant]:
     """What products with a stack of experts of one format need."""
-    yield experts(type_id, F16 if type_id == F16_TILES else INT8, True, arch).variant
-    yield experts(type_id, F16, False, arch).variant
+    yield experts_short(type_id, F16 if type_id == F16_TILES else INT8, arch)[0]
+    yield experts(type_id, F16, arch).variant
 
 
 def embedding(type_id: int) -> Variant:

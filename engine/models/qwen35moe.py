@@ -70,8 +70,6 @@ def forward(ops: Ops, w: SimpleNamespace, cfg: MoeConfig) -> None:
 
 def feed_forward(ops: Ops, h: Buffer, b: SimpleNamespace, cfg: MoeConfig) -> Buffer:
     """The experts of block `b`."""
-    shared = ops.linear(
-        ops.swiglu(ops.linear(h, b.ffn_gate_shexp, b.ffn_up_shexp)), b.ffn_down_shexp
-    )
     stacks = (b.ffn_gate_exps, b.ffn_up_exps, b.ffn_down_exps)
+    shared = (b.ffn_gate_shexp, b.ffn_up_shexp, b.ffn_down_shexp)
     return ops.experts(h, b.ffn_gate_inp, *stacks, cfg.n_used, shared, b.ffn_gate_inp_shexp)

@@ -352,13 +352,14 @@ class Ops(Protocol):
         up: Weight,
         down: Weight,
         n_used: int,
-        shared: Buffer,
+        shared: Seq[Weight],
         shared_gate: Weight,
     ) -> Buffer:
         """Mixture of experts: of softmax(router h) the `n_used` largest, scaled to sum 1, weigh
-        down(silu(gate h) * up h); `shared` is added, times sigmoid(shared_gate h).
+        down(silu(gate h) * up h); that of `shared`, its gate, up and down, is added, times
+        sigmoid(shared_gate h).
 
-        Stacks are (n_experts, out, in); `shared` and the result (M, n_embd).
+        Stacks are (n_experts, out, in); the result (M, n_embd).
         """
         ...
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
+
 import numpy as np
 
 from engine.ops.cpu_buffers import Buffer
@@ -16,6 +19,8 @@ from kernels.cpu.runtime import aligned
 class ExpertOps(Recorder):
     """`Ops.experts`."""
 
+    swiglu: Callable[[Buffer], Buffer]
+
     def experts(
         self,
         h: Buffer,
@@ -24,10 +29,11 @@ class ExpertOps(Recorder):
         up: Weight,
         down: Weight,
         n_used: int,
-        shared: Buffer,
+        shared: Seq[Weight],
         shared_gate: Weight,
     ) -> Buffer:
         n, inner, embd = gate.shape
+        of_shared = self.linear(self.swiglu(self.linear(h, *shared[:2])), shared[2])
         scores = self.linear(h, router, shared_gate)
         # The activations of a row's experts side by side.
         activation = self._buffer(n_used * padded(inner))
@@ -45,7 +51,7 @@ class ExpertOps(Recorder):
                 0 if coded else activation.floats, activation.stride, 4 * padded(inner),
                 activation.coded if coded else 0, activation.coded_stride,
                 padded(inner) // 32 * products.CODED_BLOCK,
-                shared.floats, shared.stride, out.floats, out.stride,
+                of_shared.floats, of_shared.stride, out.floats, out.stride,
                 kernel("weigh", experts.weigh, False), kernel("weigh_add", experts.weigh, True),
                 *self._stack(gate, *self._rows(h, self._form(gate))),
                 *self._stack(up, *self._rows(h, self._form(up))),

@@ -38,7 +38,7 @@ from engine.ops.cuda_buffers import (
 )
 from engine.ops.cuda_delta import DeltaOps
 from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
-from engine.ops.cuda_experts import ExpertOps
+from engine.ops.cuda_experts import ExpertOps, Table
 from engine.ops.cuda_head import Found, HeadOps
 from engine.ops.cuda_library import Library
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
@@ -85,7 +85,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         self._own: list[int] = []
         self._tapes: list[Tape] = []
         self._ropes: dict[int, tuple[Rope, int]] = {}
-        self._routes: list[int] = []
+        self._routes: Table | None = None
         self._library: Library | None = None
         self._scratch = (0, 0, 0, 0)
         self._last: tuple[Tape, StepInput] | None = None

@@ -46,7 +46,7 @@ class Part(ctypes.Structure):
 
     _fields_ = (
         ("parts", Pointer), ("row_end", Int), ("superblocks", Int), ("units", Int), ("tiles", Int),
-        ("columns", Int), ("column_tiles", Int),
+        ("columns", Int), ("column_tiles", Int), ("more", Int),
     )  # fmt: skip
 
 
@@ -94,12 +94,14 @@ class Pass:
 class Launch:
     """A matrix product: matrices of one format, one below the other, from row `start` of the result.
 
-    `factors` is where the factors lie that its rows still lack in the running pass, 0 for none.
+    `factors` is where the factors lie that its rows still lack in the running pass, 0 for none; a row is the
+    sum of so many `addends`, rows one after the other.
     """
 
     weights: tuple[Weight, ...]
     start: int
     factors: int = 0
+    addends: int = 1
 
     @property
     def rows(self) -> int:
@@ -194,7 +196,7 @@ def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
     for i, launch in enumerate(buffer.launches):
         part = product.part[i]
         part.row_end = launch.start + launch.rows
-        part.parts = launch.factors or None
+        part.parts, part.more = launch.factors or None, launch.addends - 1
         type_id = launch.weights[0].type_id
         if launch.factors or not variants.chunk(type_id):
             continue

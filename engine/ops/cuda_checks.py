@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,6 +29,7 @@ _BATCHES = (1, 2, 8, 9, 16, 27)
 _EPS = 1e-5
 _INT8, _F16, _FLOAT = 3e-5, 2e-3, 3e-5
 _NEAR = 3e-4  # of a level of the activations: what the norm before them may err
+_ROUNDED = 8e-2  # of int8 activations beside those that are not
 _CACHED = 2e-3  # of attention, whose keys and values are f16 on the card
 _LIMITS = Limits(rows=256, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5, slots=1)
 
@@ -80,6 +81,7 @@ def trials(make: Make) -> list[Trial]:
         found.append(Trial(name, name, partial(_attention, make, rng, dim, name)))
     name = "recurrent layers"
     found.append(Trial(name, name, lambda: [_recurrent(make, rng, "recurrent layers")]))
+    found.append(Trial("mixture of experts", "experts", partial(_experts, make, rng)))
     for type_id in (*variants.FLOATS, *variants.PACKED):
         name = TYPES[type_id].name
         kernel = "packed" if _packed(type_id) else f"{name} numbers"
@@ -188,6 +190,42 @@ def _recurrent(make: Make, rng: np.random.Generator, name: str) -> Check:
     return _beside_numpy(make, name, name, record, shape.n_vocab, _FLOAT, rng, shape)
 
 
+def _experts(make: Make, rng: np.random.Generator) -> list[Check]:
+    """A router's choice, and the chosen experts and a shared one in both forms of activations."""
+    n, used, inner = 20, 3, 256
+    table, norm = _numbers(rng, _ROWS, _WIDTH), _vector(rng, _WIDTH)
+    router, gate = _numbers(rng, n, _WIDTH), _numbers(rng, 1, _WIDTH)
+    sides = ((inner, _WIDTH), (inner, _WIDTH), (_WIDTH, inner))
+    shared = [
+        _blocks(rng, type_id, *side) for type_id, side in zip((12, 12, 8), sides, strict=True)
+    ]
+    stacks = []
+    for rows, columns in sides:
+        flat = _blocks(rng, 12, n * rows, columns)
+        data = flat.data.reshape(n, rows, -1)
+        stacks.append(Tensor("w", (n, rows, columns), flat.type, data))
+
+    def record(ops: Ops) -> None:
+        x = ops.embed(ops.upload(table))
+        gates, ups, downs = (ops.upload(t) for t in stacks)
+        of_shared = [ops.upload(t) for t in shared]
+        h = ops.norm(x, ops.upload(norm), _EPS)
+        y = ops.experts(h, ops.upload(router), gates, ups, downs, used, of_shared, ops.upload(gate))
+        ops.head(ops.add_norm(x, y, ops.upload(norm), _EPS), ops.upload(_identity(_WIDTH)))
+
+    def check(form: str, kernel: str, tolerance: float, precision: Precision) -> Check:
+        name = f"mixture of experts, {form}"
+        found = _beside_numpy(
+            make, name, kernel, record, _WIDTH, tolerance, rng, precision=precision
+        )
+        return replace(found, type_id=12 if kernel == "int8" else -1)
+
+    return [
+        check("f16", "experts", _F16, Precision.EXACT),
+        check("int8", "int8", _ROUNDED, Precision.FAST),
+    ]
+
+
 def _format(make: Make, rng: np.random.Generator, type_id: int) -> list[Check]:
     """Embedding of a format, and products in both forms, a batch's rows beside single ones."""
     table = _blocks(rng, type_id, _ROWS, _WIDTH)
@@ -265,10 +303,11 @@ def _beside_numpy(
     tolerance: float,
     rng: np.random.Generator,
     shape: Shape | None = None,
+    precision: Precision = Precision.EXACT,
 ) -> Check:
     """A text read in long and short steps, on both."""
     error = 0.0
-    with _problems() as problems, _recorded(make, Precision.EXACT, record, width, shape) as ops:
+    with _problems() as problems, _recorded(make, precision, record, width, shape) as ops:
         truth = NumpyOps()
         _record(truth, record, width, shape)
         at = 0

@@ -174,13 +174,18 @@ class Recorder:
         launch.factors = 0
         if not first.packed:
             variant = Variant("matmul_float.cu", (("TYPE", first.type_id),))
-            kernel = self.card.kernel(variant, "matmul_float_short" if p.short else "matmul_float")
-            blocks = first.rows if p.short else -(-first.rows // 4)
             args = (
                 Pointer(first.address), Pointer(x.at("32")), Pointer(y.at("y") + 4 * launch.start),
                 Int(first.rows), Int(first.columns), Int(y.width), Int(p.rows),
             )  # fmt: skip
-            self._launch(kernel, (blocks, -(-p.rows // 8), 1), 128, args)
+            if p.short:
+                name, rows, batch, threads = "matmul_float_short", 1, 8, 128
+            elif first.rows < 64:
+                name, rows, batch, threads = "matmul_float", 4, 8, 128
+            else:
+                name, rows, batch, threads = "matmul_float_tiles", 64, 64, 512
+            grid = (-(-first.rows // rows), -(-p.rows // batch), 1)
+            self._launch(self.card.kernel(variant, name), grid, threads, args)
             return
         if self._library and not p.short and self._scratch[0]:
             factors = y.at("factors")

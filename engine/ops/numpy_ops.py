@@ -362,18 +362,19 @@ class NumpyOps:
         up: F32,
         down: F32,
         n_used: int,
-        shared: Cell,
+        shared: Seq[F32],
         shared_gate: F32,
     ) -> Cell:
         out = Cell()
+        of_shared = self.linear(self.swiglu(self.linear(h, *shared[:2])), shared[2])
 
         def run(_: StepInput) -> None:
-            out.value = np.empty_like(shared.value)
+            out.value = np.empty_like(of_shared.value)
             for m, x in enumerate(h.value):
                 score = router @ x
                 p = np.exp(score - score.max())
                 best = np.argsort(-p, kind="stable")[:n_used]
-                y = sigmoid(shared_gate @ x) * shared.value[m]
+                y = sigmoid(shared_gate @ x) * of_shared.value[m]
                 for e in best:
                     g = gate[e] @ x
                     y += p[e] / p[best].sum() * (down[e] @ (g * sigmoid(g) * (up[e] @ x)))

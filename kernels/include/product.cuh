@@ -5,11 +5,11 @@
 #pragma once
 #include "ptx.cuh"
 
-// Rows [.., row_end) of a product: one launch. `units` is 0 where all lies in `y`; `parts` then are factors that the rows m
-// still lack, null for none.
+// Rows [.., row_end) of a product: one launch. `units` is 0 where all lies in `y`; row m then is the sum of 1 + `more` rows of
+// y, one after the other, and `parts` are the factors that these still lack, null for none.
 struct Part {
   const float* parts;
-  int row_end, superblocks, units, tiles, columns, column_tiles;
+  int row_end, superblocks, units, tiles, columns, column_tiles, more;
 };
 
 // y (M, width); the launches' rows lie side by side. Where x came from a norm, its factor 1 / sqrt(mean + eps) is still
@@ -37,11 +37,12 @@ DEVICE Addends addends_of(const Product& p, int m, int row) {
   const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
   const bool fourth = p.count > 3 && row >= p.part[2].row_end;
   const Part part = fourth ? p.part[3] : third ? p.part[2] : second ? p.part[1] : p.part[0];
-  Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr, 0};
   if (part.units == 0) {
-    if (part.parts) whole.factors = part.parts + m;
-    return whole;
+    const size_t first = (size_t)m * (1 + part.more);
+    const float* at = p.y + first * p.width + row;
+    return {at, at, p.width, 1 + part.more, part.parts ? part.parts + first : nullptr, 1};
   }
+  const Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr, 0};
   row -= fourth ? p.part[2].row_end : third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
   const int tile = row >> 4, group = tile / part.tiles, column_tile = m / part.columns;
   const int unit = (group * part.column_tiles + column_tile) * part.superblocks;

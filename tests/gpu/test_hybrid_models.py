@@ -68,10 +68,7 @@ def build(ops: Any, rng: np.random.Generator, mix: tuple[str, str, str]) -> None
     norms = [vector(EMBD) for _ in range(5)]
     router, shared_gate = floats(EXPERTS, EMBD), floats(1, EMBD)
     gate, up, down = stack(first, FF, EMBD), stack(second, FF, EMBD), stack(third, EMBD, FF)
-    shared_in, shared_out = (
-        [matrix(first, FF, EMBD), matrix(first, FF, EMBD)],
-        matrix(second, EMBD, FF),
-    )
+    shared = (matrix(first, FF, EMBD), matrix(first, FF, EMBD), matrix(second, EMBD, FF))
     embedding, output = floats(VOCABULARY, EMBD), matrix(second, VOCABULARY, EMBD)
     ops.allocate(Shape(3, EMBD, VOCABULARY, HEADS, KV_HEADS, HEAD_DIM, DELTA), LIMITS)
     rope = Rope(64, 1e6, interleaved=False)
@@ -81,7 +78,6 @@ def build(ops: Any, rng: np.random.Generator, mix: tuple[str, str, str]) -> None
         mixed = ops.linear(h, *layers[0]["in"])
         o = ops.linear(ops.delta(mixed, 0, *layers[0]["rest"], 1e-6), layers[0]["out"])
         h = ops.add_norm(x, o, norms[1], 1e-6)
-        shared = ops.linear(ops.swiglu(ops.linear(h, *shared_in)), shared_out)
         y = ops.experts(h, router, gate, up, down, USED, shared, shared_gate)
         h = ops.add_norm(x, y, norms[2], 1e-6)
         ops.end_layer(0, x)

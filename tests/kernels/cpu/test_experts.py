@@ -35,7 +35,10 @@ def record(  # type: ignore[no-untyped-def]
     )
     ones = ops.upload(floats(np.ones(EMBD, np.float32)))
     h = ops.norm(ops.embed(ops.upload(floats(numbers(N_TOKENS, EMBD)))), ones, 1e-6)
-    shared = ops.embed(ops.upload(floats(numbers(N_TOKENS, EMBD, 2))))
+    shared = [
+        ops.upload(tensor(kinds[2], shape, 7 + i))
+        for i, shape in enumerate(((inner, EMBD), (inner, EMBD), (EMBD, inner)))
+    ]
     router = numbers(N, EMBD, 3) if router is None else router
     weight, shared_gate = (ops.upload(floats(x)) for x in (router, numbers(1, EMBD, 4)))
     return ops.experts(h, weight, gate, up, down, used, shared, shared_gate)

@@ -170,6 +170,22 @@ def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_ba
             assert whole[:] == want + want[:4] and shared[:] == want
 
 
+def test_a_row_may_be_the_sum_of_rows_with_factors(reader: ctypes.CDLL) -> None:
+    rng = np.random.default_rng()
+    y, factors = rng.random((15, 48), np.float32), rng.random(15, np.float32)
+    launch = Launch((Weight(0, 48, 0, 0, 0),), 0, factors=factors.ctypes.data, addends=3)
+    buffer = Buffer(48, launches=(launch,), sizes={"y": y.nbytes}, address=y.ctypes.data)
+    product = product_of(buffer, Pass(5, INT8, 1, 1), 90, 132)
+    whole, shared = (ctypes.c_float * 12)(), (ctypes.c_float * 8)()
+    for m in range(5):
+        for shares in (1, 2, 4):
+            found = ctypes.byref(whole), ctypes.byref(shared)
+            reader.sums(ctypes.byref(product), m, 8, shares, *found)
+            want = factors[3 * m : 3 * m + 3] @ y[3 * m : 3 * m + 3, 8:16]
+            np.testing.assert_allclose(shared[:], want, rtol=1e-5)
+            np.testing.assert_allclose(whole[:], [*want, *want[:4]], rtol=1e-5)
+
+
 def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
     weights = (Weight(0, 4096, 4096, 12, 0), Weight(0, 1024, 4096, 12, 0))
     for arch in variants.ARCHITECTURES:
@@ -195,7 +211,7 @@ def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:
 
 
 def test_structures_have_the_size_of_the_kernels_ones() -> None:
-    assert ctypes.sizeof(Product) == 8 + 4 + 4 + 4 * 32 + 8 + 4 + 4 + 4 + 4
+    assert ctypes.sizeof(Product) == 8 + 4 + 4 + 4 * 40 + 8 + 4 + 4 + 4 + 4
 
 
 def test_buffers_that_live_at_once_do_not_overlap() -> None:
