@@ -25,6 +25,7 @@ from PySide6.QtCore import QElapsedTimer, QEventLoop, QObject, QPoint, QPointF, 
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
+from app.chat.page import ChatPage
 from app.chat.session import ChatSession
 from app.chat.store import ChatStore
 from app.chat.tree import Chat, ChatInfo, Message, Role, State
@@ -180,12 +181,15 @@ def measure(args: argparse.Namespace, home: Path) -> dict[str, Gaps]:
         app, crash, instance, Wanted((str(model),)), lambda: FakeEngine(answer, 1 / RATE),
         garbage=collector,
     )  # fmt: skip
+    application.settings.update(expert=True)
     watch, found = Watch(), {}
     application.open()
     application.window.painted.connect(watch.begin)
     until(lambda: application.begun and application.controller.model is not None)
     spin(1.5)
     found["start, once painted"] = watch.take()
+    until(lambda: not application.window.ahead.isActive())
+    found["pages made ahead"] = watch.take()
 
     session = ChatSession.of(application.services)
     view = application.window.findChild(MessageView)
@@ -205,10 +209,21 @@ def measure(args: argparse.Namespace, home: Path) -> dict[str, Gaps]:
         spin(0.05)
     found["jump about"] = watch.take()
 
+    for name in application.window.page_names:
+        application.window.navigate(name)
+        spin(0.4)
+    found["visit all pages"] = watch.take()
+
+    application.window.navigate("chat")
     view.to_end()
-    spin(0.3)
+    chat = application.window.page
+    assert isinstance(chat, ChatPage)
+    chat.composer.set_text("Go on.")
+    spin(0.5)
     watch.take()
-    session.send("Go on.")
+    chat.composer.editor.submitted.emit()
+    spin(0.05)
+    found["send"] = watch.take()
     until(lambda: session.generation(chat_id) is None, 600)
     spin(0.5)
     found["stream"] = watch.take()
