@@ -1479,7 +1479,7 @@
     </message>
     <message>
         <source>Memory is short: the draft of {0} is loaded for each request, and given up after it.</source>
-        <translation>메모리가 부족합니다. {0} 크기의 드래프트를 요청마다 불러오고 끝나면 내려놓습니다.</translation>
+        <translation>메모리가 부족합니다. {0} 크기의 초안을 요청마다 불러오고 끝나면 내려놓습니다.</translation>
     </message>
     <message>
         <source>Memory ran out while {0} was loaded: {1}. Close other programs, or choose a smaller model or context.</source>
@@ -2308,6 +2308,14 @@
     <message>
         <source>metadata key {0} of {1}</source>
         <translation>메타데이터 키 {0}(전체 {1}개)</translation>
+    </message>
+    <message>
+        <source>mixture of experts</source>
+        <translation>전문가 혼합</translation>
+    </message>
+    <message>
+        <source>mixture of experts, {0}</source>
+        <translation>전문가 혼합, {0}</translation>
     </message>
     <message>
         <source>model name</source>
@@ -4532,7 +4540,7 @@
     </message>
     <message>
         <source>Where the model runs: cpu, cuda:0, or auto, which takes a graphics card if the model fits there.</source>
-        <translation>모델이 실행되는 곳: cpu, cuda:0 또는 auto. auto는 모델이 들어가면 그래픽 카드를 씁니다.</translation>
+        <translation>모델이 실행되는 곳입니다. ‘자동’: 모델이 들어가면 그래픽 카드를 씁니다.</translation>
     </message>
     <message>
         <source>CPU threads</source>
@@ -4584,11 +4592,11 @@
     </message>
     <message>
         <source>Guess tokens ahead and verify them at once: same text, more speed. auto guesses as much as pays; chain guesses one continuation, tree several.</source>
-        <translation>토큰을 미리 추측해 한 번에 검증합니다. 글은 같고 더 빠릅니다. auto는 이득이 되는 만큼만 추측하고, chain은 이어질 말을 하나, tree는 여러 갈래로 추측합니다.</translation>
+        <translation>토큰을 미리 추측해 한 번에 검증합니다. 글은 같고 더 빠릅니다. ‘자동’: 이득이 되는 만큼만 추측. ‘한 줄기’: 이어질 말을 하나만 추측. ‘나무’: 여러 갈래로 추측.</translation>
     </message>
     <message>
         <source>Draft model</source>
-        <translation>드래프트 모델</translation>
+        <translation>초안 모델</translation>
     </message>
     <message>
         <source>Draft budget</source>
@@ -4612,15 +4620,15 @@
     </message>
     <message>
         <source>A file that guesses: a draft made for this model, or a small model of the same vocabulary. Without one what guesses is the draft that comes with Lucebox for the model, its own draft layers (mtp), or what the text repeats (ngram).</source>
-        <translation>추측하는 파일: 이 모델용으로 만든 드래프트 또는 같은 어휘의 작은 모델. 없으면 Lucebox에 들어 있는 이 모델의 드래프트, 모델 자체의 드래프트 레이어(mtp) 또는 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
+        <translation>추측하는 파일: 이 모델용으로 만든 초안 또는 같은 어휘의 작은 모델. 없으면 Lucebox에 들어 있는 이 모델의 초안, 모델 자체의 초안 레이어(mtp) 또는 글에서 반복되는 부분(ngram)으로 추측합니다.</translation>
     </message>
     <message>
         <source>Draft between requests</source>
-        <translation>요청 사이의 드래프트</translation>
+        <translation>요청 사이의 초안</translation>
     </message>
     <message>
         <source>persistent keeps a draft&apos;s file in the device&apos;s memory, request-scoped only while a text is written; auto keeps it where memory is not short.</source>
-        <translation>persistent는 드래프트 파일을 장치 메모리에 계속 두고, request-scoped는 글을 쓰는 동안에만 둡니다. auto는 메모리가 부족하지 않으면 계속 둡니다.</translation>
+        <translation>초안 파일을 장치 메모리에 두는 방식입니다. ‘항상 메모리에 유지’: 계속 둠. ‘필요한 동안만’: 글을 쓰는 동안에만 둠. ‘자동’: 메모리가 부족하지 않으면 계속 둠.</translation>
     </message>
     <message>
         <source>unlimited</source>
