@@ -3,10 +3,11 @@
 // convolve: causal convolution, silu, unit length of q and k, gates. recur: S <- g S + k d^T with d = b (v - g S^T k), and
 // o = S^T q = g S_before^T q + (k q) d, so that both reductions of a token are made at once. gate: RMSNorm(o) silu(z).
 // States are f32 [slot][value head][dv][dk], tails [slot][taps - 1][q|k|v], oldest first: the rows before the convolution.
-// Value head j goes with key head j % n_k. A token is a step of one loop, in prompts too: its bits do not depend on the batch.
+// Value head j goes with key head j % n_k. A token is a step of one loop, whose bits do not depend on the batch; prompts go in chunks
+// (delta_chunk.cu). row: all three for a step of one row.
 // Sequence s of a step is int4 {first row, rows, 2 slot + tried, position of the first row}. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
-// H200, 2026-11-30, 48 heads, a layer in a graph: 5.7 us for a row (`row`), 14 for 8 (`convolve`, `recur`), 17 for 16.
+// H200, 2026-11-30, 48 heads, a layer in a graph: 5.8 us for a row (`row`), 18 for 16 (`recur` 12).
 #include "delta.cuh"
 
 constexpr int TOKENS = 16;

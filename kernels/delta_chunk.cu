@@ -4,9 +4,9 @@
 //   A_ij = b_i exp(G_i - G_j) k_i k_j, j < i;   T = (I + A)^-1;   P_ij = exp(G_i - G_j) q_i k_j, j <= i
 //   d = T (b (v - exp(G) S^T k));   o = exp(G) S^T q + P d;   S <- exp(G_last) S + sum_j exp(G_last - G_j) k_j d_j^T
 // prepare makes T and P of all chunks at once; chunks walks along a sequence's chunks with the state in registers: a warp has 16 of its
-// columns, as S^T, so that sums of one product are the A operand of the next and warps need nothing of each other. Numbers go in as f16 high + low parts, times a power of two, three products each.
-// T and P are at most 1, k and q of unit length, so theirs are fixed: LIFT_K, LIFT_Q; others go by the largest of a row. k and q are
-// so already when they come here, from delta_rows.cu.
+// columns, as S^T, so that sums of one product are the A operand of the next and warps need nothing of each other. Numbers go in as
+// f16 high + low parts, times a power of two, three products each. T and P are at most 1, k and q of unit length, so theirs are
+// fixed: LIFT_K, LIFT_Q; others go by the largest of a row. k and q come so from delta_rows.cu.
 // Spans of less than `least` rows and tried ones are left to `recur`.
 // A chunk's work, for a head: T, then P, as B operands [8 rows i][16 columns j <= i], a lane's {high of j 2t, 8 + 2t; low likewise} of
 // row g; then exp(G), b and exp(G_last - G) of each row.

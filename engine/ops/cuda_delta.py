@@ -23,11 +23,11 @@ from kernels.variants import Variant
 HEAD_DIM = 128
 _COLUMNS = 32  # of a state, in a block of `recur`
 _TAPS = 4  # of a convolution, most of them, in the kernel `row`
-_FEW = 8
+_FEW = 4
 """Rows of a step whose gates are left to the last block of `recur`."""
 _CHUNKED = 16
 """Rows of a sequence from which on a long step takes them in chunks."""
-_NEVER = 1 << 30
+_NEVER = 1 << 30  # more than any sequence has
 _TOGETHER, _GATED = 16, 8  # rows of a block of `convolve_rows` and of `gate_rows`
 
 

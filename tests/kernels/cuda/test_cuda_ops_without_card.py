@@ -345,6 +345,7 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
     kernels = {
         1: ["row"],
         2: ["convolve", "recur"],
+        8: ["convolve", "recur", "gate"],
         32: ["convolve", "recur", "gate"],
         33: in_chunks,
         128: in_chunks,
