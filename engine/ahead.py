@@ -44,7 +44,7 @@ class Ahead:
         mine = [samplers[span.sequence.request_id] for span in spans]
         if flight.launched is None or flight.found is not None:
             return  # its tokens are not on the device, or not the last ones there
-        if not all(sampler.is_told and sampler.is_free for sampler in mine):
+        if not all(sampler.is_told and sampler.is_sure and sampler.is_free for sampler in mine):
             return
         step = model.scheduler.ahead(spans, flight.rows)
         if step is None:

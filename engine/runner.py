@@ -249,7 +249,7 @@ class FoundTokens:
         self._rows: NDArray[np.float32] | None = None
 
     def token(self, row: int) -> int:
-        """The token that was chosen; -1 where a logit is NaN or plus infinity."""
+        """The token that was chosen, as `choosing.chosen` has it."""
         return int(self._found[self._first + row])
 
     def __getitem__(self, which: int | slice) -> Any:
@@ -293,7 +293,7 @@ def choose(
             (guess,) = children
             token = sampler.verify(logits[row], before, guess, draft.probabilities[row])
         else:
-            taken = None if chosen is None else sampler.take(chosen)
+            taken = sampler.take(chosen) if chosen is not None and chosen >= 0 else None
             token = sampler.sample(logits[row], before) if taken is None else taken
         tokens.append(token)
         if token not in children or token in sequence.ends:

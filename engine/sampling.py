@@ -91,9 +91,14 @@ class Sampler:
     def is_told(self) -> bool:
         """Whether a backend can choose tokens that nothing steers, as `choice` tells."""
         params = self._params
-        few = 0 < params.top_k <= min(MOST_CANDIDATES, self._vocab_size - 1)
-        drawn = few and params.typical_p >= 1
+        narrow = params.top_p < 1 or params.min_p > 0
+        drawn = params.typical_p >= 1 and (self._is_few or (self._is_whole and narrow))
         return self._n_logprobs is None and (self._is_greedy or drawn)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a backend then surely decides, without our help."""
+        return self._is_greedy or self._is_few
 
     def choice(
         self, tokens: Sequence[int], end: int, newest: int, next_one: bool = False
@@ -111,9 +116,10 @@ class Sampler:
         if self._is_greedy:
             plain = changes is None and mask is None
             return Choice(self._vocab_size, 0 if plain else 1, changes=changes, mask=mask)
+        whole = self._is_whole
         return Choice(
-            self._vocab_size, params.top_k, params.temperature, params.top_p, params.min_p,
-            uniform(self._seed, end + 1), changes, mask,
+            self._vocab_size, MOST_CANDIDATES if whole else params.top_k, params.temperature, params.top_p,
+            params.min_p, uniform(self._seed, end + 1), changes, mask, whole,
         )  # fmt: skip
 
     def _bits(self) -> Bits | None:
@@ -145,6 +151,14 @@ class Sampler:
             _penalties(self._params),
             None if self._recent is None else newest,
         )
+
+    @property
+    def _is_few(self) -> bool:
+        return 0 < self._params.top_k <= min(MOST_CANDIDATES, self._vocab_size - 1)
+
+    @property
+    def _is_whole(self) -> bool:
+        return not 0 < self._params.top_k < self._vocab_size
 
     @property
     def _is_greedy(self) -> bool:
@@ -191,6 +205,7 @@ class Sampler:
         return self._logprobs.popleft() if self._logprobs else None
 
     def _chose(self, token: int, logits: Logits) -> int:
+        self._masked = False
         if self._n_logprobs is not None:
             row = logits[: self._vocab_size]
             self._logprobs.append(logprob_of(row, token, self._n_logprobs))

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 MOST_CANDIDATES = 256
 """Tokens that a backend can draw from."""
 
+UNDECIDED = -2
+"""In the place of a token that could be one beyond the candidates."""
+
 MOST_CHANGES = 2048
 """Tokens of a row whose logits a backend can change."""
 
@@ -48,9 +51,10 @@ class Choice:
     """How the token of a row is chosen from the first `n_vocab`: without `top_k` the likeliest, else one of
     that many, at most `MOST_CANDIDATES`, which pass top-p and min-p, by `u` in [0, 1).
 
-    With `changes`, of at most `MOST_CHANGES` ids below `n_vocab`, `top_k` is at least 1, and so it is with a
-    `mask`, which is asked for once, when the step has been started: a bit for each token, set where it may
-    come, the lowest one of a byte first; None for all.
+    With `whole` all tokens count for top-p, and where `top_k` candidates do not reach as far as top-p or
+    min-p allows the token is `UNDECIDED`. With `changes`, of at most `MOST_CHANGES` ids below `n_vocab`,
+    `top_k` is at least 1, and so it is with a `mask`, which is asked for once, when the step has been
+    started: a bit for each token, set where it may come, the lowest one of a byte first; None for all.
     """
 
     n_vocab: int
@@ -61,6 +65,7 @@ class Choice:
     u: float = 0.0
     changes: Changes | None = None
     mask: Callable[[], Bits | None] | None = None
+    whole: bool = False
 
 
 def chosen(logits: Logits, choices: Seq[Choice], tokens: Ids | None = None) -> Ids:
@@ -115,15 +120,20 @@ def drawn(logits: Logits, choice: Choice) -> int:
     which has as many, falls between the two.
     """
     ids = np.argsort(-logits, kind="stable")[: choice.top_k]
-    likely = logits[ids].astype(np.float64)
+    all_of = (logits if choice.whole else logits[ids]).astype(np.float64)
     with np.errstate(over="ignore"):  # a temperature near 0 makes minus infinity, rightly
-        weights = np.exp((likely - likely[0]) / choice.temperature)
+        everything = np.exp((all_of - float(logits[ids[0]])) / choice.temperature)
+    weights = everything[ids] if choice.whole else everything
     sums = np.cumsum(weights)
-    kept = len(ids)
+    kept, mass = len(ids), choice.top_p * (everything.sum() if choice.whole else sums[-1])
+    least = choice.min_p * weights[0]
+    beyond = (choice.top_p < 1 and sums[-1] >= mass) or weights[-1] < least
+    if choice.whole and not beyond and kept < len(logits):
+        return UNDECIDED
     if choice.top_p < 1:
-        kept = 1 + int(np.count_nonzero(sums[:-1] < choice.top_p * sums[-1]))
+        kept = 1 + int(np.count_nonzero(sums[:-1] < mass))
     if choice.min_p > 0:
-        kept = max(1, int(np.count_nonzero(weights[:kept] >= choice.min_p * weights[0])))
+        kept = max(1, int(np.count_nonzero(weights[:kept] >= least)))
     sums = sums[:kept]
     ends = (sums > choice.u * sums[-1]) | (sums >= sums[-1])
     return int(ids[np.argmax(ends)])

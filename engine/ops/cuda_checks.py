@@ -122,6 +122,7 @@ def _choices(make: Make, rng: np.random.Generator) -> Check:
             float(rng.random()),
             changes.pop() if top_k == 40 else None,
             mask if top_k == 256 else None,
+            top_k == 256 and top_p < 1,
         )
         for top_k in (0, 1, 40, 256)
         for temperature in (1e-6, 1.0)

@@ -18,6 +18,7 @@ from kernels.variants import Variant
 
 _PIECE, _LISTS = 2048, 16  # kernels/sample.cu
 _LIST_BYTES = 8 * MOST_CANDIDATES
+_PART_BYTES = 16
 _MOST = MOST_CHOSEN * MOST_CHANGES
 
 CHOICE = np.dtype(
@@ -31,7 +32,7 @@ CHOICE = np.dtype(
             "newest",
             "has_newest",
             "mask",
-            "pad",
+            "whole",
         )
     ]
     + [(name, np.float64) for name in ("temperature", "top_p", "min_p", "u")]
@@ -92,7 +93,7 @@ class Told:
                 changes.ids, changes.counts, changes.bias
             )  # fmt: skip
         self._choices[row] = (
-            choice.n_vocab, choice.top_k, first, n, newest or 0, newest is not None, -1, 0,
+            choice.n_vocab, choice.top_k, first, n, newest or 0, newest is not None, -1, choice.whole,
             choice.temperature, choice.top_p, choice.min_p, choice.u, p.repetition, p.presence, p.frequency,
         )  # fmt: skip
         return first + n
@@ -112,6 +113,7 @@ class Draws:
         while self._counts[-1] > _LISTS:
             self._counts.append(-(-self._counts[-1] // _LISTS))
         self._lists = allocate("work", _LIST_BYTES * MOST_CHOSEN * sum(self._counts))
+        self._parts = allocate("work", _PART_BYTES * MOST_CHOSEN * self._counts[0])
         self._told = [Told(card, n_vocab) for _ in range(2)]
         self.there = allocate("work", Told.size(n_vocab))
         """Address of what is told."""
@@ -129,7 +131,7 @@ class Draws:
         changes = Pointer(self.there + MOST_CHOSEN * CHOICE.itemsize)
         args: tuple[Any, ...] = (
             Pointer(logits), Int(self._n_vocab), how, changes, Pointer(self.there + masks),
-            Pointer(self.tokens), Pointer(lists := self._lists),
+            Pointer(self.tokens), Pointer(self._parts), Pointer(lists := self._lists),
         )  # fmt: skip
         self._launch("candidates", (self._counts[0], rows, 1), args)
         for n, fewer in itertools.pairwise(self._counts):
@@ -137,7 +139,10 @@ class Draws:
             args = Pointer(lists), Int(n), how, Pointer(merged)
             self._launch("merge_lists", (fewer, rows, 1), args)
             lists = merged
-        args = Pointer(lists), Int(self._counts[-1]), how, Pointer(found)
+        args = (
+            Pointer(lists), Int(self._counts[-1]), how, Pointer(self._parts), Int(self._counts[0]),
+            Pointer(found),
+        )  # fmt: skip
         self._launch("choose", (rows, 1, 1), args)
 
     def _launch(self, name: str, grid: tuple[int, int, int], args: tuple[Any, ...]) -> None:

@@ -74,7 +74,7 @@ def test_greedy_answers_need_no_logits() -> None:
 @pytest.mark.parametrize(
     "params",
     (
-        SamplingParams(temperature=1.0, seed=5, top_k=0),
+        SamplingParams(temperature=1.0, seed=5, top_k=0, top_p=1.0, min_p=0.0),
         SamplingParams(temperature=1.0, seed=5, top_k=5, typical_p=0.9),
     ),
 )

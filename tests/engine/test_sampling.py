@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.config import SamplingParams
 from engine.errors import BadRequest, NumericError
-from engine.ops.choosing import Choice, chosen
+from engine.ops.choosing import UNDECIDED, Choice, chosen
 from engine.sampling import (
     Logits,
     Sampler,
@@ -316,6 +316,31 @@ def test_a_backend_draws_the_same_tokens(seed: int) -> None:
         assert got.tolist() == want
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_backend_says_where_its_candidates_do_not_decide(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    v = int(rng.choice((200, 256, 257, 3000)))
+    scales = rng.choice((0.1, 1, 2, 5), (24, 1))
+    logits = (rng.standard_normal((24, v)) * scales).astype(np.float32)
+    params = SamplingParams(
+        temperature=float(rng.choice((0.5, 1.0))),
+        top_k=int(rng.choice((0, v))),
+        top_p=(top_p := float(rng.choice((0.3, 0.9, 1.0)))),
+        min_p=float(rng.choice((0.0, 0.05) if top_p < 1 else (0.05, 0.2))),
+    )
+    sampler = Sampler(params, v, seed)
+    assert sampler.is_told and not sampler.is_sure
+    choices = [sampler.choice([0] * 24, n, 0) for n in range(24)]
+    got = chosen(logits, [c for c in choices if c is not None])
+    for n, (row, token) in enumerate(zip(logits, got.tolist(), strict=True)):
+        if token == UNDECIDED:
+            passing = np.count_nonzero(probabilities(row, params))
+            assert v > 256 and passing >= 256
+        else:
+            assert token == sampler.sample(row, [0] * (n + 1))
+    assert v > 256 or UNDECIDED not in got
+
+
 def test_a_backend_tells_of_bad_rows() -> None:
     logits = np.zeros((3, 8), np.float32)
     logits[0, 2], logits[1, 7], logits[2] = np.inf, np.nan, -np.inf
@@ -328,7 +353,8 @@ def test_a_backend_tells_of_bad_rows() -> None:
         (SamplingParams(temperature=0), True),
         (SamplingParams(top_k=1, typical_p=0.5), True),
         (SamplingParams(top_k=256), True),
-        (SamplingParams(top_k=0), False),
+        (SamplingParams(top_k=0), True),
+        (SamplingParams(top_k=0, top_p=1.0, min_p=0.0), False),
         (SamplingParams(top_k=257), False),
         (SamplingParams(top_k=40, typical_p=0.9), False),
         (SamplingParams(top_k=40, frequency_penalty=0.1), True),
@@ -338,4 +364,6 @@ def test_a_backend_tells_of_bad_rows() -> None:
 def test_what_a_backend_can_choose(params: SamplingParams, told: bool) -> None:
     assert Sampler(params, 300, 0).is_told is told
     assert not Sampler(params, 300, 0, logprobs=0).is_told
-    assert not Sampler(SamplingParams(top_k=40), 40, 0).is_told  # all of them: in another order
+    # All of 40 in another order than few: the candidates have to reach far enough.
+    assert Sampler(SamplingParams(top_k=39), 40, 0).is_sure
+    assert not Sampler(SamplingParams(top_k=40), 40, 0).is_sure

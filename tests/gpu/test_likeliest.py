@@ -100,6 +100,7 @@ def test_drawn_tokens_are_those_of_the_reference(make_ops: Any, n_vocab: int) ->
                 float(rng.choice((0.0, 0.5, 0.95, 1.0))), float(rng.choice((0.0, 0.05))), float(rng.random()),
                 changes(rng, n_vocab - 9, row, best[row]) if row >= 20 else None,
                 masks(rng, n_vocab - 9, row) if row >= 16 else None,
+                row % 4 == 0,
             )
             for row in range(32)
         ]  # fmt: skip
