@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,9 +42,6 @@ BLOCK_BYTES = {INT8: 2400, F16: 4128}
 MOST_SHORT = 32
 """Batch rows up to which a row's bits do not depend on how many there are."""
 
-MOST_WHOLE = 4
-"""Batch rows up to which one kernel does all of attention."""
-
 _WARPS = 4
 _SHARED = {75: (64, 64), 80: (163, 164), 90: (227, 228), 100: (227, 228)}
 _SMALL = (99, 100)
@@ -82,15 +78,11 @@ class Matmul:
         return self.tiles * 16 * self.groups * 8
 
 
-def _room(blocks: int, arch: int) -> int:
-    """Bytes of shared memory that each of `blocks` that share a multiprocessor may have."""
-    block, whole = _SHARED.get(arch, _SMALL)
-    return min(block << 10, (whole << 10) // blocks - (1024 if arch >= 80 else 0))
-
-
 def _stages(size: int, blocks: int, arch: int) -> int:
     """Stages of `size` bytes that fit where `blocks` share a multiprocessor; at most 4."""
-    return min(4, _room(blocks, arch) // size)
+    block, whole = _SHARED.get(arch, _SMALL)
+    room = min(block << 10, (whole << 10) // blocks - (1024 if arch >= 80 else 0))
+    return min(4, room // size)
 
 
 def chunk(type_id: int) -> int:
@@ -195,53 +187,10 @@ def embedding(type_id: int) -> Variant:
     return Variant("embed.cu", (("TYPE", type_id),))
 
 
-def rope(head_dim: int) -> Variant:
-    """Queries, keys and values of heads of that size."""
-    return Variant("rope.cu", (("HEAD_DIM", head_dim),))
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """How `attention.cu` is built for short steps: rows of a tile, and bytes of dynamic shared memory.
-
-    `whole` says that it does the work of the kernels around it too.
-    """
-
-    variant: Variant
-    rows: int
-    shared: int
-    whole: bool
-
-
-def attention(head_dim: int, rows: int, arch: int) -> Attention:
-    """The build for steps of so many rows. The tokens of a step of its loop depend on the head size alone,
-    and so do a row's bits."""
-    step = 32 if head_dim == 256 else 64
-    stage, stripes, whole = 4 * step * head_dim, step // 16, rows <= MOST_WHOLE
-    row = 2 * (head_dim + 32) + 2 * (step + 8) + 4 * stripes + 4 + 16
-    extra = (4 * 8 + 4 * MOST_WHOLE) * head_dim if whole else 0
-    shapes = itertools.product(
-        (2, 1), (2, 1) if whole else (8, 4, 2), (2, 1) if whole and head_dim < 256 else (1,)
-    )
-    for least, tiles, blocks in shapes:
-        size = 16 * tiles * row + extra
-        stages = min(3, (_room(blocks, arch) - size) // stage)
-        if stages >= least:
-            defines = {
-                "HEAD_DIM": head_dim, "STEP": step, "TILES": tiles, "STAGES": stages, "BLOCKS": blocks,
-                "WHOLE": int(whole),
-            }  # fmt: skip
-            variant = Variant("attention.cu", tuple(defines.items()))
-            return Attention(variant, 16 * tiles, size + stages * stage, whole)
-    raise ValueError(f"heads of {head_dim}: no shape of attention.cu fits sm_{arch}")
-
-
-def of_head(head_dim: int, arch: int) -> Iterator[Variant]:
-    """What attention with heads of that size needs."""
-    yield rope(head_dim)
-    for rows in (MOST_WHOLE, MOST_SHORT):
-        yield attention(head_dim, rows, arch).variant
-    yield flash(head_dim, arch).variant
+def of_head(head_dim: int) -> Iterator[Variant]:
+    """What attention with heads of that size needs in short steps."""
+    yield Variant("rope.cu", (("HEAD_DIM", head_dim),))
+    yield Variant("attention.cu", (("HEAD_DIM", head_dim),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +264,8 @@ def all_variants(arch: int) -> Iterator[Variant]:
             for source in sources(type_id):
                 yield repack(type_id, source)
     for head_dim in HEAD_DIMS:
-        yield from of_head(head_dim, arch)
+        yield from of_head(head_dim)
+        yield flash(head_dim, arch).variant
     for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant

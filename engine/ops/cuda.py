@@ -124,7 +124,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         self._rows = -(-limits.rows // 64) * 64
         self._allocate_attention()
         at = self._allocate("work", StepVariables.size(self._rows, limits))
-        self._step = StepVariables(self.card, at, self._rows, limits, lambda n: self._tile(n)[0])
+        self._step = StepVariables(self.card, at, self._rows, limits, self._tile_rows)
         if shape.delta is not None:
             self._allocate_states()
         if limits.rows > 2 * MOST_ROWS and not self._library:

@@ -82,6 +82,8 @@ static float quad_sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v + __s
 template <typename T> static T __ldg(const T* p) { return *p; }
 template <typename T> static T __ldcg(const T* p) { return *p; }
 static float exp_of(float x) { return expf(x); }
+static float power_of_2(float x) { return exp2f(x); }
+static float __fdividef(float a, float b) { return a / b; }
 #define __expf exp_of
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static void sine_of(float x, float* s, float* c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }

@@ -196,11 +196,9 @@ def test_short_steps_equal_numpy_and_single_rows(
         step.sequence[:] = 1
         both.here(step)
     at = 120
-    for size, kernels in ((1, 1), (3, 1), (4, 1), (9, 3), (17, 3)):
+    for size in (1, 3, 4, 9, 17):
         step = both.step((0, at, size))
-        card.launches.clear()
         got = both.check(step)
-        assert len(card.launches) == kernels
         for i in range(size):
             one = both.step((1, at + i, 1))
             one.tokens[:] = step.tokens[i]

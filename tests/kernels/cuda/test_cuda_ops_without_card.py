@@ -367,13 +367,13 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
     ops.close()
 
 
-def test_a_layer_of_one_format_is_at_most_eight_nodes(notes: Notes) -> None:
+def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
     ops = CudaOps()
     record(ops, ("Q4_K", "Q4_K", "Q4_K"))
     notes.launches.clear()
     ops.run(step(1, 1))
     around = 7  # embedding, first norm, gather, output, collect, and two for the likeliest token
-    assert (len(notes.launches) - around) / N_LAYERS <= 8
+    assert (len(notes.launches) - around) / N_LAYERS <= 10
     notes.launches.clear()
     ops.run(step(1, 1))
     assert notes.launches == []  # the graph is replayed
