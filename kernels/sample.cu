@@ -259,7 +259,7 @@ choose(const u64* __restrict__ lists, int n, const Choice* __restrict__ choices,
   double total = 0;
   for (int c = 0; c < (choice.whole ? 256 : k); c++) total += choice.whole ? sums[c] : weights[c];
   int kept = k;
-  bool decided = !choice.whole || !best[k - 1];
+  bool decided = !choice.whole || !best[k - 1] || logit_of(best[k - 1]) == __uint_as_float(0xff800000u);
   if (choice.top_p < 1) {
     const double mass = choice.top_p * total;
     double sum = 0;

@@ -128,7 +128,8 @@ def drawn(logits: Logits, choice: Choice) -> int:
     kept, mass = len(ids), choice.top_p * (everything.sum() if choice.whole else sums[-1])
     least = choice.min_p * weights[0]
     beyond = (choice.top_p < 1 and sums[-1] >= mass) or weights[-1] < least
-    if choice.whole and not beyond and kept < len(logits):
+    complete = kept == len(logits) or logits[ids[-1]] == -np.inf
+    if choice.whole and not beyond and not complete:
         return UNDECIDED
     if choice.top_p < 1:
         kept = 1 + int(np.count_nonzero(sums[:-1] < mass))

@@ -51,6 +51,21 @@ def live(
     return sizes
 
 
+def test_tokens_that_go_by_unasked_count_for_the_pause() -> None:
+    one = policy(DEAR)
+    while not one.paused:
+        one.saw(judged(Size(4, 4), 1, seconds=5.0))
+    for _ in range(50):  # of 256
+        assert one.lets_pass(5)
+    assert [one.lets_pass(n) for n in (6, 7, 5)] == [
+        False,
+        False,
+        True,
+    ]  # the last one is asked for
+    assert one.paused and one.size(31) is None and not one.paused
+    assert not one.lets_pass(1)
+
+
 def test_costs_lie_between_what_was_measured() -> None:
     costs = PassCosts({1: 1.0, 4: 2.5, 8: 3.0})
     assert [costs.of(n) for n in (1, 2, 4, 6, 8, 16)] == pytest.approx([1, 1.5, 2.5, 2.75, 3, 4])
