@@ -227,7 +227,7 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
 #pragma unroll
       for (int i = 0; i < BATCH; i++) {
         const int s = first + i * warps;
-        stat[i] = stats[row + min(s, used - 1)];
+        stat[i] = __ldcg(stats + row + min(s, used - 1));
         a[i] = load4(from + s * HEAD_DIM, s < used), b[i] = load4(from + s * HEAD_DIM + 4, s < used);
       }
 #pragma unroll
