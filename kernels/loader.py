@@ -20,22 +20,23 @@ from kernels.variants import Variant
 SOURCES = Path(__file__).resolve().parent
 OPTIONS = ("-std=c++17", "--ptxas-options=-v", "-diag-suppress=177")
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_ONCE = "#pragma once\n"
 _DIGEST = 32
 
 
 def expand(file: str) -> str:
-    """The text of a source with each of our headers put in where it is first included."""
+    """The text of a source with our headers put in, those with `#pragma once` where first included."""
     seen: set[str] = set()
 
     def read(path: Path) -> str:
-        text = path.read_text(encoding="utf-8").replace("#pragma once\n", "")
-        return _INCLUDE.sub(lambda match: include(match[1]), text)
-
-    def include(name: str) -> str:
-        if name in seen:
-            return ""
-        seen.add(name)
-        return read(SOURCES / "include" / name)
+        text = path.read_text(encoding="utf-8")
+        if _ONCE in text:
+            if path.name in seen:
+                return ""
+            seen.add(path.name)
+        return _INCLUDE.sub(
+            lambda match: read(SOURCES / "include" / match[1]), text.replace(_ONCE, "")
+        )
 
     return read(SOURCES / file)
 

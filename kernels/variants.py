@@ -39,6 +39,15 @@ INT8, F16 = 8, 16
 BLOCK_BYTES = {INT8: 2400, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
 
+MOST_SIDES = 4
+"""Products that one launch of `matmul.cu` can have in a short step."""
+
+MOST_FORMATS = 3
+"""Formats that one launch of `matmul.cu` can have."""
+
+USUAL_SETS = ((12, 13), (12, 14), (13, 14))
+"""Formats that files mix in matrices of one launch; other sets are built where a file has them."""
+
 MOST_SHORT = 32
 """Batch rows up to which a row's bits do not depend on how many there are."""
 
@@ -78,6 +87,16 @@ class Matmul:
         return self.tiles * 16 * self.groups * 8
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """How `matmul.cu` is built for a set of formats; `formats` are the shapes of their blocks."""
+
+    variant: Variant
+    shared: int
+    blocks: int
+    formats: dict[int, Matmul]
+
+
 def _stages(size: int, blocks: int, arch: int) -> int:
     """Stages of `size` bytes that fit where `blocks` share a multiprocessor; at most 4."""
     block, whole = _SHARED.get(arch, _SMALL)
@@ -96,6 +115,50 @@ def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
     Tiles and blocks of short steps are those that suit 4 groups: with them a batch row's bits are the same
     for all.
     """
+    return together((type_id,), form, groups, arch, 1).formats[type_id]
+
+
+def together(
+    types: tuple[int, ...], form: int, groups: int, arch: int, sides: int = MOST_SIDES
+) -> Together:
+    """The build for up to `sides` products in one launch; weights of F16_TILES read f16 in any form."""
+    forms = [F16 if type_id == F16_TILES else form for type_id in types]
+    shapes = [_shape(t, f, groups, arch) for t, f in zip(types, forms, strict=True)]
+    blocks = min(shape.blocks for shape in shapes)
+    shapes = [
+        shape if shape.blocks == blocks else _shape(t, f, groups, arch, blocks)
+        for shape, t, f in zip(shapes, types, forms, strict=True)
+    ]
+    defines = [("SIDES", sides)]
+    for i, (type_id, its, shape) in enumerate(zip(types, forms, shapes, strict=True)):
+        values = {
+            "TYPE": type_id,
+            "FORM": its,
+            "NT": shape.groups,
+            "TILES": shape.tiles,
+            "STAGES": shape.stages,
+        }
+        defines += [(f"{name}_{i}", value) for name, value in values.items()]
+    variant, shared = Variant("matmul.cu", tuple(defines)), max(s.stages * s.stage for s in shapes)
+    formats = {
+        t: Matmul(variant, s.groups, s.tiles * _WARPS, shared, blocks)
+        for t, s in zip(types, shapes, strict=True)
+    }
+    return Together(variant, shared, blocks, formats)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Of a block of `matmul.cu`: row tiles a warp, groups of 8 batch rows, stages of `stage` bytes."""
+
+    tiles: int
+    groups: int
+    stages: int
+    stage: int
+    blocks: int
+
+
+def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4) -> _Shape:
     size, activation, short = chunk(type_id), BLOCK_BYTES[form], groups <= MOST_SHORT // 8
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
     if type_id == F16_TILES:
@@ -105,15 +168,12 @@ def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
         # More warps to wait for each other, and a loop over one row tile, so that instructions stay cached.
         shapes, side_by_side = [(1, 4), (1, 2)], (4, 3, 2, 1)
     for tiles, most in shapes:
-        for blocks in side_by_side:
+        for blocks in (n for n in side_by_side if n <= most_blocks):
             if _stages(size * _WARPS * tiles + activation * most, blocks, arch) < 2:
                 continue
             nt = min(groups, most) if short else most
             stage = size * _WARPS * tiles + activation * nt
-            stages = _stages(stage, blocks, arch)
-            defines = {"TYPE": type_id, "FORM": form, "NT": nt, "TILES": tiles, "STAGES": stages}
-            variant = Variant("matmul.cu", tuple(defines.items()))
-            return Matmul(variant, nt, tiles * _WARPS, stage * stages, blocks)
+            return _Shape(tiles, nt, _stages(stage, blocks, arch), stage, blocks)
     raise ValueError(f"format {type_id}: no shape of matmul.cu fits sm_{arch}")
 
 
@@ -174,6 +234,17 @@ def of_type(type_id: int, arch: int) -> Iterator[Variant]:
     for groups in range(1, MOST_SHORT // 8 + 1):
         yield matmul(type_id, F16 if type_id == F16_TILES else INT8, groups, arch).variant
     yield matmul(type_id, F16, 8, arch).variant
+
+
+def mixes(type_id: int, arch: int) -> bool:
+    """Whether products of a format can be in one launch with those of others, for which registers must do."""
+    return chunk(type_id) > 0 and type_id not in UNPACKED_SLOWLY and (arch, type_id) != (80, 13)
+
+
+def of_set(types: tuple[int, ...], form: int, arch: int) -> Iterator[Variant]:
+    """What products of several formats in one launch need, in short steps."""
+    for groups in range(1, MOST_SHORT // 8 + 1):
+        yield together(types, form, groups, arch).variant
 
 
 def of_experts(type_id: int, arch: int) -> Iterator[Variant]:
@@ -263,6 +334,9 @@ def all_variants(arch: int) -> Iterator[Variant]:
             yield dequantise(type_id)
             for source in sources(type_id):
                 yield repack(type_id, source)
+    for types in USUAL_SETS:
+        if all(mixes(type_id, arch) for type_id in types):
+            yield from of_set(types, INT8, arch)
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
         yield flash(head_dim, arch).variant

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +50,30 @@ class Part(ctypes.Structure):
         ("parts", Pointer), ("row_end", Int), ("superblocks", Int), ("units", Int), ("tiles", Int),
         ("columns", Int), ("column_tiles", Int), ("more", Int),
     )  # fmt: skip
+
+
+class Side(ctypes.Structure):
+    """`Side` of kernels/matmul.cu."""
+
+    _fields_ = (
+        ("weights", Pointer * STACKED), ("x", Pointer), ("y", Pointer), ("parts", Pointer),
+        ("ends", Int * 2), ("format", Int), ("first_block", Int), ("row_tiles", Int), ("rows", Int),
+        ("stride", Int), ("superblocks", Int), ("batch_tiles", Int), ("units", Int), ("per_block", Int),
+    )  # fmt: skip
+
+
+class Sides(ctypes.Structure):
+    """`Sides` of kernels/matmul.cu, for several products."""
+
+    _fields_ = (
+        ("side", Side * variants.MOST_SIDES), ("count", Int), ("groups", Int), ("rows", Int),
+    )  # fmt: skip
+
+
+class OneSide(ctypes.Structure):
+    """`Sides` for one product."""
+
+    _fields_ = (("side", Side * 1), ("count", Int), ("groups", Int), ("rows", Int))
 
 
 class Product(ctypes.Structure):
@@ -95,13 +121,23 @@ class Launch:
     """A matrix product: matrices of one format, one below the other, from row `start` of the result.
 
     `factors` is where the factors lie that its rows still lack in the running pass, 0 for none; a row is the
-    sum of so many `addends`, rows one after the other.
+    sum of so many `addends`, rows one after the other. `beside`, it among them, are multiplied by one kernel
+    in short steps.
     """
 
     weights: tuple[Weight, ...]
     start: int
     factors: int = 0
     addends: int = 1
+    beside: list[Launch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.beside.append(self)
+
+    @property
+    def type_id(self) -> int:
+        """The format."""
+        return self.weights[0].type_id
 
     @property
     def rows(self) -> int:
@@ -200,28 +236,104 @@ def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
         type_id = launch.weights[0].type_id
         if launch.factors or not variants.chunk(type_id):
             continue
-        build = variants.matmul(type_id, p.form_of(type_id), p.groups, arch)
+        cut = cut_of(launch, p, arch, processors)
         part.parts = buffer.at(f"parts{i}")
         part.superblocks = launch.weights[0].superblocks
-        part.column_tiles, _, part.units = split(build, launch.weights, p, processors)
-        part.tiles, part.columns = build.tiles, GROUP * build.groups
+        part.column_tiles, part.units = cut.batch_tiles, cut.per_block
+        part.tiles, part.columns = cut.build.tiles, GROUP * cut.build.groups
     return product
 
 
-def split(
-    build: variants.Matmul, weights: tuple[Weight, ...], p: Pass, processors: int
-) -> tuple[int, int, int]:
-    """How a product is cut: batch tiles, units, units a block. The last is the same for all short steps."""
-    superblocks = weights[0].superblocks
-    batch_tiles = -(-p.groups // build.groups)
-    tiles = -(-sum(w.tiles for w in weights) // build.tiles)
-    slots = processors * build.blocks
+def put_together(launches: Iterable[Launch], arch: int) -> None:
+    """Have one kernel multiply as many packed matrices as it can take, in short steps."""
+    last: list[Launch] = []
+    for launch in launches:
+        if not variants.mixes(launch.type_id, arch):
+            continue
+        types = {launch.type_id, *(x.type_id for x in last)}
+        if last and len(last) < variants.MOST_SIDES and len(types) <= variants.MOST_FORMATS:
+            last.append(launch)
+            launch.beside = last
+        else:
+            last = launch.beside
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a product is cut: batch tiles, units of a row tile and 256 columns, units a block."""
+
+    build: variants.Matmul
+    batch_tiles: int
+    units: int
+    per_block: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return -(-self.units // self.per_block)
+
+
+def together(
+    launches: Iterable[Launch], p: Pass, arch: int, processors: int
+) -> tuple[variants.Together, tuple[Cut, ...]]:
+    """The build for products in one launch, and how each is cut: units a block suit any short step."""
+    kinds = tuple(
+        (x.type_id, sum(w.tiles for w in x.weights), x.weights[0].superblocks) for x in launches
+    )
+    return _cuts(kinds, p.form, p.groups, p.short, arch, processors)
+
+
+@functools.lru_cache(maxsize=256)
+def _cuts(
+    kinds: tuple[tuple[int, int, int], ...],
+    form: int,
+    groups: int,
+    short: bool,
+    arch: int,
+    processors: int,
+) -> tuple[variants.Together, tuple[Cut, ...]]:
+    types = tuple(sorted({type_id for type_id, _, _ in kinds}))
+    sides = 1 if len(kinds) == 1 else variants.MOST_SIDES
+    build = variants.together(types, form, groups, arch, sides)
+    slots, work = processors * build.blocks, []
+    for type_id, tiles, superblocks in kinds:
+        shape = build.formats[type_id]
+        batch_tiles, tiles = -(-groups // shape.groups), -(-tiles // shape.tiles)
+        tiles *= 1 if short else batch_tiles
+        if not short and tiles >= 8 * slots:
+            return build, (Cut(shape, batch_tiles, tiles * superblocks, superblocks),)
+        cost = variants.chunk(type_id) * shape.tiles
+        work.append((tiles * superblocks, min(2, superblocks), cost))
+    cuts = []
+    for (type_id, _, _), (units, _, _), share in zip(
+        kinds, work, even_shares(work, slots), strict=True
+    ):
+        shape = build.formats[type_id]
+        batch_tiles = -(-groups // shape.groups)
+        cuts.append(Cut(shape, batch_tiles, units * (batch_tiles if short else 1), share))
+    return build, tuple(cuts)
+
+
+def even_shares(work: Seq[tuple[int, int, int]], slots: int) -> list[int]:
+    """Units a block of products (units, least a block, cost of one) that end soonest in `slots` blocks."""
+
+    def at(time: int) -> list[int]:
+        return [max(least, time // cost) for _, least, cost in work]
+
+    low, high = 0, max(units * cost for units, _, cost in work)
+    while low < high:
+        middle = (low + high) // 2
+        blocks = sum(-(-units // n) for (units, _, _), n in zip(work, at(middle), strict=True))
+        low, high = (low, middle) if blocks <= slots else (middle + 1, high)
+    return at(low)
+
+
+def cut_of(launch: Launch, p: Pass, arch: int, processors: int) -> Cut:
+    """How one product is cut."""
     if not p.short:
-        tiles *= batch_tiles
-        if tiles >= 8 * slots:
-            return batch_tiles, tiles * superblocks, superblocks
-    per_block = max(min(2, superblocks), -(-tiles * superblocks // slots))
-    return batch_tiles, tiles * superblocks * (batch_tiles if p.short else 1), per_block
+        return together([launch], p, arch, processors)[1][0]
+    cuts = together(launch.beside, p, arch, processors)[1]
+    return next(c for c, x in zip(cuts, launch.beside, strict=True) if x is launch)
 
 
 def sizes(buffer: Buffer, rows: int, arch: int, processors: int) -> dict[str, int]:

@@ -86,6 +86,8 @@ def trials(make: Make) -> list[Trial]:
         name = TYPES[type_id].name
         kernel = "packed" if _packed(type_id) else f"{name} numbers"
         found.append(Trial(name, kernel, partial(_format, make, rng, type_id), type_id))
+    for types in variants.USUAL_SETS:
+        found.append(Trial(_names(types), "together", partial(_together, make, rng, types)))
     return found
 
 
@@ -244,12 +246,31 @@ def _format(make: Make, rng: np.random.Generator, type_id: int) -> list[Check]:
     return [Check(c.name, c.error, c.tolerance, c.kernel, type_id, c.problem) for c in found]
 
 
+def _names(types: tuple[int, ...]) -> str:
+    return " beside ".join(TYPES[type_id].name for type_id in types)
+
+
+def _together(make: Make, rng: np.random.Generator, types: tuple[int, int]) -> list[Check]:
+    """Products of two formats, which one launch computes."""
+    found = _products(make, rng, types[0], Precision.FAST, types[1])[:2]
+    return [Check(c.name, c.error, c.tolerance, "together", problem=c.problem) for c in found]
+
+
 def _products(
-    make: Make, rng: np.random.Generator, type_id: int, precision: Precision
+    make: Make,
+    rng: np.random.Generator,
+    type_id: int,
+    precision: Precision,
+    other: int | None = None,
 ) -> list[Check]:
-    """silu(x G) * (x U) of normed random x: short batches, the same rows in any batch, a long one."""
+    """silu(x G) * (x U) of normed random x: short batches, the same rows in any batch, a long one.
+
+    G is of format `type_id`, U of `other` where that is given.
+    """
     packed, name = _packed(type_id), TYPES[type_id].name
-    gate, up = (_blocks(rng, type_id, _OUT, _WIDTH) for _ in range(2))
+    types = (type_id, type_id if other is None else other)
+    name = name if other is None else _names(types)
+    gate, up = (_blocks(rng, its, _OUT, _WIDTH) for its in types)
     x = _activations(rng)
     weights = [dequantize(t.data, t.type).astype(np.float64).reshape(_OUT, -1) for t in (gate, up)]
     exact = x.astype(np.float64)

@@ -255,9 +255,11 @@ class Card:
         if missing:
             with told():
                 for variant, code in self._loader.load(missing, self._on_progress).items():
-                    self._modules[variant] = self._driver.load(code)
-                    if (type_id := dict(variant.defines).get("TYPE")) in variants.BOOKS:
-                        self._modules[variant].fill("codebook", codebook(TYPES[type_id]).tobytes())
+                    module = self._modules[variant] = self._driver.load(code)
+                    for name, type_id in variant.defines:
+                        if name.startswith("TYPE") and type_id in variants.BOOKS:
+                            symbol = name.replace("TYPE", "codebook")
+                            module.fill(symbol, codebook(TYPES[type_id]).tobytes())
 
     def kernel(self, variant: Variant, name: str, shared: int = 0) -> Kernel:
         """A kernel, built if need be."""

@@ -18,18 +18,22 @@ from engine.ops.cuda_buffers import (
     Int,
     Launch,
     Node,
+    OneSide,
     Pass,
     Pointer,
     Product,
+    Sides,
     Tape,
     place,
     product_of,
+    put_together,
     sizes,
-    split,
+    together,
 )
 from engine.ops.cuda_device import SUPERBLOCK, TILE, Card, Weight
 from engine.ops.cuda_library import Library
 from engine.ops.cuda_step import StepVariables
+from engine.ops.cuda_trust import Distrust
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
@@ -48,6 +52,7 @@ class Recorder:
     _short_form: int
     _dependent: bool
     _library: Library | None
+    distrust: Distrust
     _tape: Tape
     _own: list[int]
     _memory: dict[str, int]
@@ -90,6 +95,14 @@ class Recorder:
             for launch in b.launches
             if launch.weights[0].packed
         ]
+        sets = {
+            tuple(sorted({x.type_id for x in launch.beside}))
+            for b in self._tape.buffers
+            for launch in b.launches
+            if len(launch.beside) > 1
+        }
+        for types in sets:
+            self.card.build(variants.of_set(types, self._short_form, self.card.arch))
         if self._library and launches:
             weights = min(max(map(_f16_bytes, launches)), SCRATCH_BYTES)
             widest = max(launch.weights[0].superblocks for launch in launches) * SUPERBLOCK
@@ -123,10 +136,13 @@ class Recorder:
                 f"{len(launches)} formats side by side; expected at most {LAUNCHES}."
             )
         y = Buffer(start, launches=tuple(launches), source=None if x.eps is None else x)
+        if not self.distrust.apart:
+            put_together(launches, self.card.arch)
 
         def launch(p: Pass) -> None:
             for i, product in enumerate(launches):
-                self._matmul(x, y, product, i, p)
+                if product is product.beside[0] or not p.short:
+                    self._matmul(x, y, product, i, p)
 
         self._add(launch, x, y)
         return y
@@ -170,8 +186,10 @@ class Recorder:
         return product
 
     def _matmul(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
-        first = launch.weights[0]
-        launch.factors = 0
+        """The product number `i` of y, and in short steps all beside it."""
+        first, beside = launch.weights[0], launch.beside if p.short else [launch]
+        for one in beside:
+            one.factors = 0
         if not first.packed:
             variant = Variant("matmul_float.cu", (("TYPE", first.type_id),))
             args = (
@@ -195,32 +213,35 @@ class Recorder:
 
             shape = (first.type_id, launch.rows, first.columns, p.rows)
             if self._library.is_faster(
-                shape, by_library, lambda: self._matmul_fused(x, y, launch, i, p)
+                shape, by_library, lambda: self._matmul_fused(x, y, [launch], p)
             ):
                 by_library()
                 launch.factors = factors
                 return
-        self._matmul_fused(x, y, launch, i, p)
+        self._matmul_fused(x, y, beside, p)
 
-    def _matmul_fused(self, x: Buffer, y: Buffer, launch: Launch, i: int, p: Pass) -> None:
-        weights = launch.weights
-        first = weights[0]
-        form = p.form_of(first.type_id)
-        build = variants.matmul(first.type_id, form, p.groups, self.card.arch)
-        batch_tiles, units, per_block = split(build, weights, p, self.card.processors)
+    def _matmul_fused(self, x: Buffer, y: Buffer, launches: list[Launch], p: Pass) -> None:
+        """Products of packed weights in one launch."""
+        build, cuts = together(launches, p, self.card.arch, self.card.processors)
+        sides = OneSide() if len(launches) == 1 else Sides()
+        types, blocks = list(build.formats), 0
+        for side, launch, cut in zip(sides.side, launches, cuts, strict=False):
+            weights, i = launch.weights, y.launches.index(launch)
+            ends = np.cumsum([w.tiles for w in weights]).tolist()
+            for j, weight in enumerate(weights):
+                side.weights[j] = weight.address
+            side.ends[:] = [ends[min(j, len(ends) - 1)] for j in range(2)]
+            side.x = x.at(str(p.form_of(launch.type_id)))
+            side.y = y.at("y") + 4 * launch.start
+            side.parts = y.at(f"parts{i}")
+            side.format, side.first_block = types.index(launch.type_id), blocks
+            side.row_tiles, side.rows, side.stride = ends[-1], launch.rows, y.width
+            side.superblocks, side.batch_tiles = weights[0].superblocks, cut.batch_tiles
+            side.units, side.per_block = cut.units, cut.per_block
+            blocks += cut.blocks
+        sides.count, sides.groups, sides.rows = len(launches), p.groups, p.rows
         kernel = self.card.kernel(build.variant, "matmul", build.shared)
-        addresses = [Pointer(w.address) for w in weights] + [Pointer(first.address)] * (
-            STACKED - len(weights)
-        )
-        ends = np.cumsum([w.tiles for w in weights])
-        end = [int(ends[min(j, len(ends) - 1)]) for j in range(STACKED)]
-        args = (
-            *addresses, Int(end[0]), Int(end[1]), Int(end[2]), Pointer(x.at(str(form))), Int(p.groups),
-            Pointer(y.at("y") + 4 * launch.start), Int(launch.rows), Int(y.width),
-            Pointer(y.at(f"parts{i}")), Int(first.superblocks), Int(batch_tiles), Int(units),
-            Int(per_block), Int(p.rows),
-        )  # fmt: skip
-        self._launch(kernel, (-(-units // per_block), 1, 1), 128, args)
+        self._launch(kernel, (blocks, 1, 1), 128, (sides,))
 
     def _matmul_library(self, x: Buffer, y: Buffer, launch: Launch, factors: int, p: Pass) -> None:
         """Weights become f16, a piece of them at a time, and cuBLAS multiplies."""

@@ -17,8 +17,12 @@ from kernels.loader import SOURCES
 log = logging.getLogger(__name__)
 
 
+_REPLACED = ("int8", "packed", "together")
+"""Products of formats for which there is another way."""
+
+
 class Failed(Protocol):
-    """A check: what cannot be used if it failed, "int8" or "packed" products of a format or a kernel."""
+    """A check: what cannot be used if it failed, `_REPLACED` products of a format or a kernel."""
 
     @property
     def kernel(self) -> str: ...
@@ -32,13 +36,15 @@ class Failed(Protocol):
 class Distrust:
     """Products of formats (ggml's numbers) that are wrong with int8 activations, or in every form.
 
-    The first are computed with f16 activations, the others are kept as f16 numbers. `broken` are kernels
-    without a replacement: with one of them no model runs on the card.
+    The first are computed with f16 activations, the others are kept as f16 numbers. With `apart` products of
+    several formats are not computed in one launch. `broken` are kernels without a replacement: with one of
+    them no model runs on the card.
     """
 
     int8: frozenset[int] = frozenset()
     unpacked: frozenset[int] = frozenset()
     broken: tuple[str, ...] = ()
+    apart: bool = False
 
     @classmethod
     def after(cls, checks: Iterable[Failed]) -> Distrust:
@@ -48,7 +54,8 @@ class Distrust:
         return cls(
             frozenset(c.type_id for c in bad if c.kernel == "int8") - unpacked,
             unpacked,
-            tuple(dict.fromkeys(c.kernel for c in bad if c.kernel not in ("int8", "packed"))),
+            tuple(dict.fromkeys(c.kernel for c in bad if c.kernel not in _REPLACED)),
+            any(c.kernel == "together" for c in bad),
         )
 
     def notes(self, types: frozenset[int] | None = None) -> tuple[str, ...]:
@@ -65,6 +72,11 @@ class Distrust:
             found.append(
                 f"This card computed wrong products of {_names(unpacked)} in its self-test; such weights"
                 " are kept as 16-bit numbers instead, which takes more memory and is slower."
+            )
+        if self.apart:
+            found.append(
+                "This card computed wrong products of several formats at once in its self-test; they are"
+                " computed one after the other instead, which is slower."
             )
         if self.broken:
             found.append(
@@ -86,6 +98,7 @@ def distrust_of(name: str, driver: int, folder: Path | None) -> Distrust:
             frozenset(int(t) for t in found["int8"]) & frozenset(TYPES),
             frozenset(int(t) for t in found["unpacked"]) & frozenset(TYPES),
             tuple(str(n) for n in found["broken"]),
+            bool(found["apart"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return Distrust()
@@ -100,6 +113,7 @@ def remember(distrust: Distrust, name: str, driver: int, folder: Path) -> None:
         "int8": sorted(distrust.int8),
         "unpacked": sorted(distrust.unpacked),
         "broken": list(distrust.broken),
+        "apart": distrust.apart,
     }
     try:
         write_atomically(_file(name, folder), json.dumps(facts).encode())

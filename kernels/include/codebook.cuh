@@ -6,7 +6,10 @@
 //          slab j. Then the bits of the indices above the eighth, ABOVE of them for word r in slab j, at 4 ABOVE j + ABOVE r
 //          of the words [32 bits][index lane]; IQ1's highest says that delta is below zero.
 //   QUANT: 8 bytes for each [slab pair][index lane]: the low bytes of the indices of words 0..3 in slab 2i, then in 2i+1.
-#pragma once
+
+#ifndef CODEBOOK
+#define CODEBOOK codebook
+#endif
 
 // Four weights of an entry are four nibbles n that stand for these numbers. IQ1 adds or takes delta, an eighth: 8 n - 8 +- 1.
 constexpr u32 LEVELS_0 = IQ1 ? 0x000901f9 : IQ2 ? 0x002b1908 : TYPE == IQ3_XXS ? 0x1c140c04 : 0x07050301;
@@ -15,11 +18,11 @@ constexpr u32 BELOW_0 = TYPE == IQ3_XXS ? 0xe4ecf4fc : 0xf9fbfdff, BELOW_4 = TYP
 
 constexpr int ENTRIES = IQ1 ? 2048 : TYPE == IQ2_S ? 1024 : TYPE == IQ2_XS || TYPE == IQ3_S ? 512 : 256;
 extern "C" {
-__device__ u16 codebook[BOOK ? SHARE * ENTRIES : 1];  // the host fills it: SHARE words of four nibbles an entry
+__device__ u16 CODEBOOK[BOOK ? SHARE * ENTRIES : 1];  // the host fills it: SHARE words of four nibbles an entry
 }
 
 // The half of each entry that lane 4g + t needs.
-DEVICE const u16* book_of(int t) { return kept(codebook + (SHARE == 2 ? t & 1 : 0)); }
+DEVICE const u16* book_of(int t) { return kept(CODEBOOK + (SHARE == 2 ? t & 1 : 0)); }
 
 // Signed bytes of word r of slab `slab` in a lane: `book` is its `book_of`, `index` has the slab's low bytes, `above` the
 // word of the bits above them, `signs` the lane's word r of signs.

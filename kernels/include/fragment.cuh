@@ -1,5 +1,4 @@
 // Packed chunks to operands of the tensor cores.
-#pragma once
 #include "layout.cuh"
 
 // The bytes that the four nibbles of `low` half `s` choose.

@@ -14,7 +14,6 @@
 //          a row, then 16 pairs d, dmin. Q3_K, Q6_K: 16 signed scales a row, then 16 d; IQ4_XS: 8 of them, then 16 d.
 //          32-wide formats: 8 f16 d a row; Q4_1, Q5_1: then 8 f16 m a row; MXFP4: 8 exponents a row. TQ2_0: 16 d.
 //   Formats with a codebook: see codebook.cuh. TQ1_0 becomes TQ2_0.
-#pragma once
 #include "ptx.cuh"
 
 enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q2_K = 10, Q3_K = 11, Q4_K = 12, Q5_K = 13, Q6_K = 14,

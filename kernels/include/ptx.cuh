@@ -79,18 +79,28 @@ DEVICE const u16* kept(const u16* p) {
 
 DEVICE u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// c = A (16x32) B (32x8), signed bytes. Lane 4g+t holds A rows g and g+8, B column g, and of c the
+// Integers as floats without a conversion, of which a card does few at a time: 1.5 * 2^23 plus a small integer, as bits, is that
+// sum as a float.
+constexpr int FLOAT_ZERO = 0x4b400000;
+
+DEVICE float to_float(int biased) { return __int_as_float(biased) - __int_as_float(FLOAT_ZERO); }
+DEVICE float byte_to_float(u32 word, int i) {
+  return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440 | i)) - __uint_as_float(0x4b000000u);
+}
+
+// c = START + A (16x32) B (32x8), signed bytes. Lane 4g+t holds A rows g and g+8, B column g, and of c the
 // rows g (c[0], c[1]) and g+8 (c[2], c[3]), columns 2t and 2t+1.
+template <int START = 0>
 DEVICE void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%10,%10,%10,%10};"
       : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(START));
 #else
   asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%4,%4};"
-      : "=r"(c[0]), "=r"(c[1]) : "r"(a[0]), "r"(b0), "r"(0));
+      : "=r"(c[0]), "=r"(c[1]) : "r"(a[0]), "r"(b0), "r"(START));
   asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%4,%4};"
-      : "=r"(c[2]), "=r"(c[3]) : "r"(a[1]), "r"(b0), "r"(0));
+      : "=r"(c[2]), "=r"(c[3]) : "r"(a[1]), "r"(b0), "r"(START));
   asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%0,%1};"
       : "+r"(c[0]), "+r"(c[1]) : "r"(a[2]), "r"(b1));
   asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%0,%1};"
@@ -98,7 +108,7 @@ DEVICE void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #endif
 }
 
-// The same with 16 columns of A.
+// The same with 16 columns of A, START 0.
 DEVICE void mma_s8_k16(int (&c)[4], u32 a0, u32 a1, u32 b0) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5},{%6},{%7,%7,%7,%7};"

@@ -2,7 +2,6 @@
 //
 // TYPE, FORM (8: int8 activations in two levels, 16: f16), NT and TILES are the variant's. Chunks and activation blocks may lie
 // in shared or in global memory.
-#pragma once
 #include "activation.cuh"
 #include "fragment.cuh"
 
@@ -103,10 +102,11 @@ DEVICE float factor_of(const uint4& head, int slab) {
 
 #if FORM == 8
 // Slabs whose sums of scale * f * code * q are exact in 32 bits: 8 of 15 * 127 * 32 * 63 * 64 (Q4_K) and less, of Q5_K's 31 only 4,
-// of 43 and 31 (IQ2) or 62 and 31 (IQ3_XXS), too, of IQ4_XS's 127 and 32 only 2; 1: each slab is added as a float.
+// of 43 and 31 (IQ2) or 62 and 31 (IQ3_XXS), too, of IQ4_XS's 127 and 32, and of Q6_K's 32 and 128, only 2;
+// 1: each slab has a float scale.
 constexpr int EXACT = TYPE == Q4_K || TWO_BITS || IQ1 || TYPE == IQ3_S ? 8
                       : TYPE == Q5_K || BOOK                           ? 4
-                      : TYPE == IQ4_XS                                 ? 2
+                      : TYPE == IQ4_XS || TYPE == Q6_K                 ? 2
                                                                        : 1;
 constexpr bool HALVES = TYPE == Q3_K || TYPE == Q6_K || SIXTEEN;  // a scale for 16 columns, so a product for each half of a slab
 
@@ -151,7 +151,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
         u32 m[4];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-          if (EXACT > 1 || TYPE == Q6_K) scale[r][0] = scale_of(head[w][r], slab, 0), scale[r][1] = scale_of(head[w][r], slab, 1);
+          if (EXACT > 1) scale[r][0] = scale_of(head[w][r], slab, 0), scale[r][1] = scale_of(head[w][r], slab, 1);
           else d[r] = factor_of(head[w][r], slab);
         }
         if (TYPE == Q2_K) {  // 15 * 3 fits a byte
@@ -179,23 +179,20 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
             mma_s8_k16(e, a[2], a[3], x1);
 #pragma unroll
             for (int k = 0; k < 4; k++) {
-              const int v = (k & 1 ? f1 : f0) * (scale[k >> 1][0] * c[k] + scale[k >> 1][1] * e[k]);
-              if (EXACT > 1) whole[w][n][k] += v;
-              else sums.at[w][n][k] += (float)v;
+              whole[w][n][k] += (k & 1 ? f1 : f0) * (scale[k >> 1][0] * c[k] + scale[k >> 1][1] * e[k]);
             }
-          } else {
+          } else if constexpr (EXACT > 1) {
             mma_s8_k32(c, a, x0, x1);
-            if constexpr (EXACT > 1) {
-              whole[w][n][0] += scale[0][0] * f0 * c[0];
-              whole[w][n][1] += scale[0][0] * f1 * c[1];
-              whole[w][n][2] += scale[1][0] * f0 * c[2];
-              whole[w][n][3] += scale[1][0] * f1 * c[3];
-            } else {
-              sums.at[w][n][0] += d[0] * (float)(f0 * c[0]);
-              sums.at[w][n][1] += d[0] * (float)(f1 * c[1]);
-              sums.at[w][n][2] += d[1] * (float)(f0 * c[2]);
-              sums.at[w][n][3] += d[1] * (float)(f1 * c[3]);
-            }
+            whole[w][n][0] += scale[0][0] * f0 * c[0];
+            whole[w][n][1] += scale[0][0] * f1 * c[1];
+            whole[w][n][2] += scale[1][0] * f0 * c[2];
+            whole[w][n][3] += scale[1][0] * f1 * c[3];
+          } else {
+            const float of_x[2] = {byte_to_float(f[n], 2 * s), byte_to_float(f[n], 2 * s + 1)};
+            mma_s8_k32<FLOAT_ZERO>(c, a, x0, x1);
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+              sums.at[w][n][k] = fmaf(d[k >> 1] * of_x[k & 1], to_float(c[k]), sums.at[w][n][k]);
           }
         }
       }

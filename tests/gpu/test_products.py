@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,15 @@ def product_of(ops: Any, w: Tensor, x: np.ndarray) -> Any:
     with ops.recording():
         ops.head(ops.embed(embedding), weight)
 
-    def run(tokens: np.ndarray) -> np.ndarray:
-        index = np.arange(len(tokens), dtype=np.int32)
-        zero = np.zeros(len(tokens), np.int32)
-        return ops.run(
-            StepInput(tokens.astype(np.int32), index, zero, np.zeros((1, 1), np.int32), index)
-        ).copy()
+    return lambda tokens: logits_of(ops, tokens)
 
-    return run
+
+def logits_of(ops: Any, tokens: np.ndarray) -> np.ndarray:
+    """Of a step of these tokens."""
+    index = np.arange(len(tokens), dtype=np.int32)
+    zero = np.zeros(len(tokens), np.int32)
+    step = StepInput(tokens.astype(np.int32), index, zero, np.zeros((1, 1), np.int32), index)
+    return np.array(ops.run(step))
 
 
 @pytest.mark.parametrize("name", TYPE_NAMES)
@@ -83,6 +85,54 @@ def test_embeddings_equal_numpy(make_ops: Any, name: str) -> None:
     # f16 has steps of 2^-24 near zero.
     rtol, atol = (1e-3, 2.0**-24) if name in AS_F16 else (1e-6, 0.0)
     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "names",
+    (("Q5_K", "Q4_K", "Q4_K"), ("Q4_K", "Q6_K"), ("Q8_0", "F16", "Q5_0"), ("Q4_K", "F32")),
+    ids=str,
+)
+def test_formats_in_one_launch_equal_those_apart(make_ops: Any, names: tuple[str, ...]) -> None:
+    """Products of one x, in several buffers, at a model's width; the results as one row of logits."""
+    rng = np.random.default_rng()
+    heights, width = (1024, 64, 48), 2048
+    matrices = [random_tensor(rng, n, h, width) for n, h in zip(names, heights, strict=False)]
+    x = rng.standard_normal((N_TOKENS, width)).astype(np.float32)
+    table = Tensor("x", x.shape, TYPES[0], x.view(np.uint8))
+    ones = Tensor("n", (width,), TYPES[0], np.ones(width, np.float32).view(np.uint8))
+    total = sum(w.shape[0] for w in matrices)
+    one = np.eye(total, dtype=np.float32)
+    tokens = rng.permutation(N_TOKENS)[:32]
+    found = []
+    for apart in (False, True):
+        ops = make_ops()
+        ops.distrust = replace(ops.distrust, apart=apart)
+        ops.allocate(Shape(1, width, total, 4, 1, 64), LIMITS)
+        with ops.recording():
+            h = ops.norm(ops.embed(ops.upload(table)), ops.upload(ones), 1e-6)
+            uploaded = [ops.upload(w) for w in matrices]
+            parts = [ops.linear(h, *uploaded[:2]), *(ops.linear(h, w) for w in uploaded[2:])]
+            ops.head(
+                ops.concat(*parts),
+                ops.upload(Tensor("one", one.shape, TYPES[0], one.view(np.uint8))),
+            )
+        whole = logits_of(ops, tokens)
+        for m in (1, 3, 8, 9, 17):
+            np.testing.assert_array_equal(logits_of(ops, tokens[:m]), whole[:m])
+        found.append(whole)
+    scale = np.sqrt((x.astype(np.float64) ** 2).mean(axis=1, keepdims=True) + 1e-6)
+    exact, rounded = x.astype(np.float64), two_level(x)
+    want = np.hstack(
+        [
+            (exact if w.type.name in ("F16", "F32") else rounded)
+            @ dequantize(w.data, w.type).astype(np.float64).reshape(w.shape).T
+            for w in matrices
+        ]
+    )
+    want = (want / scale)[tokens]
+    for got in found:
+        assert np.linalg.norm(got - want) / np.linalg.norm(want) < 1e-3
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4 * np.abs(want).max())
 
 
 def test_extreme_codes_do_not_overflow(make_ops: Any) -> None:

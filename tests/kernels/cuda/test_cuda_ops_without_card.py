@@ -303,6 +303,19 @@ def test_a_profile_leaves_each_kernel_out_once(notes: Notes) -> None:
     ops.close()
 
 
+def test_formats_side_by_side_are_one_launch(notes: Notes) -> None:
+    def products(distrust: Distrust) -> int:
+        ops = CudaOps(distrust=distrust)
+        record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+        notes.launches.clear()
+        ops.run(step(1, 1))
+        ops.close()
+        return sum(name == "matmul" for name, *_ in notes.launches)
+
+    assert products(Distrust()) == 4 * N_LAYERS + 1
+    assert products(Distrust(apart=True)) == 5 * N_LAYERS + 1
+
+
 def test_states_go_to_the_host_and_come_back(notes: Notes) -> None:
     ops = CudaOps()
     delta = DeltaShape(n_layers=2, n_k_heads=2, n_v_heads=4, head_dim=128, conv_kernel=4)

@@ -18,10 +18,13 @@ from engine.ops.cuda_buffers import (
     Launch,
     Pass,
     Product,
+    cut_of,
+    even_shares,
     place,
     product_of,
+    put_together,
     sizes,
-    split,
+    together,
 )
 from engine.ops.cuda_device import Weight, bytes_on_card
 from engine.ops.cuda_step import (
@@ -91,8 +94,8 @@ def compute(
 ) -> None:  # fmt: skip
     """What matmul.cu writes, when superblock s of row r and batch row m contributes values[m, r, s]."""
     first = launch.weights[0]
-    build = variants.matmul(first.type_id, p.form, p.groups, arch)
-    batch_tiles, units, per_block = split(build, launch.weights, p, processors)
+    cut = cut_of(launch, p, arch, processors)
+    build, batch_tiles, units, per_block = cut.build, cut.batch_tiles, cut.units, cut.per_block
     rows, columns, superblocks = build.tiles * 16, GROUP * build.groups, first.superblocks
     for block in range(-(-units // per_block)):
         unit, last = block * per_block, min(units, (block + 1) * per_block)
@@ -116,7 +119,10 @@ def compute(
 
 @pytest.mark.parametrize("arch", (75, 86, 90))
 @pytest.mark.parametrize("rows_of_batch", (1, 9, 22, 32, 40, 130))
-def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_batch: int) -> None:
+@pytest.mark.parametrize("apart", (False, True))
+def test_readers_find_every_part_once(
+    reader: ctypes.CDLL, arch: int, rows_of_batch: int, apart: bool
+) -> None:
     rng = np.random.default_rng()
     form = INT8 if rows_of_batch <= 32 else F16
     processors = int(rng.integers(1, 20))
@@ -128,6 +134,10 @@ def test_readers_find_every_part_once(reader: ctypes.CDLL, arch: int, rows_of_ba
         launches.append(Launch(weights, start))
         start += sum(heights)
     buffer = Buffer(start, launches=tuple(launches))
+    if not apart:
+        put_together(launches, arch)
+    mixed = sum(variants.mixes(launch.type_id, arch) for launch in launches)
+    assert max(len(launch.beside) for launch in launches) == (1 if apart else max(1, mixed))
     buffer.sizes = sizes(buffer, 192, arch, processors)
     memory = np.full(sum(buffer.sizes.values()) // 4, np.nan, np.float32)
     buffer.address = memory.ctypes.data
@@ -187,18 +197,47 @@ def test_a_row_may_be_the_sum_of_rows_with_factors(reader: ctypes.CDLL) -> None:
 
 
 def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
-    weights = (Weight(0, 4096, 4096, 12, 0), Weight(0, 1024, 4096, 12, 0))
+    launches = [
+        Launch((Weight(0, 4096, 4096, 12, 0), Weight(0, 1024, 4096, 12, 0)), 0),
+        Launch((Weight(0, 1024, 4096, 14, 0),), 5120),
+    ]
     for arch in variants.ARCHITECTURES:
         plans = {
-            split(
-                variants.matmul(12, INT8, variants.groups_for(m), arch),
-                weights,
-                Pass(m, INT8, 1, 1),
-                132,
-            )
+            tuple((cut.build.tiles, cut.per_block) for cut in cuts)
             for m in (1, 8, 9, 16, 17, 24, 25, 32)
+            for _, cuts in [together(launches, Pass(m, INT8, 1, 1), arch, 132)]
         }
         assert len(plans) == 1
+
+
+def test_products_in_one_launch_end_together() -> None:
+    for slots in (1, 3, 40, 264):
+        work = [(3072, 2, 36), (40, 2, 53), (1, 1, 90)]
+        found = even_shares(work, slots)
+        blocks = [-(-units // n) for (units, _, _), n in zip(work, found, strict=True)]
+        assert all(n >= least for (_, least, _), n in zip(work, found, strict=True))
+        if slots < 40:
+            continue
+        assert sum(blocks) <= slots
+        times = [min(units, n) * cost for (units, _, cost), n in zip(work, found, strict=True)]
+        ideal = sum(units * cost for units, _, cost in work) / slots
+        assert max(times) <= max(ideal * 1.1 + 53, 90, 2 * 53)
+    assert even_shares([(512, 2, 9)], 264) == [2] and even_shares([(3072, 2, 9)], 264) == [12]
+
+
+def test_sets_have_few_products_and_formats() -> None:
+    def set_of(*types: int) -> list[int]:
+        launches = tuple(
+            Launch((Weight(0, 64, 256, type_id, 0),), 64 * i) for i, type_id in enumerate(types)
+        )
+        put_together(launches, 90)
+        return [len(launch.beside) for launch in launches]
+
+    assert set_of(12, 14, 12, 13) == [4, 4, 4, 4]
+    assert set_of(12, 14, 12, 13, 12) == [4, 4, 4, 4, 1]
+    assert set_of(12, 14, 13, 8) == [3, 3, 3, 1]
+    assert set_of(12, 0, 14) == [2, 1, 2]
+    assert set_of(12, 11, 14) == [2, 1, 2]  # which is unpacked slowly
 
 
 def test_bytes_on_the_card_are_those_of_whole_chunks() -> None:

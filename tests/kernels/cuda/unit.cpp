@@ -1,11 +1,15 @@
-// A warp as 32 threads that runs a unit of a product. `headers.h` has the kernels' headers, TYPE, FORM, NT and TILES are
-// the test's. The tensor cores' instructions are done as PTX defines them: each thread gives and takes its own registers.
+// A warp as 32 threads that runs a unit of a product, or with SIDES a block of four that runs matmul.cu. `headers.h` has the
+// kernels' text, TYPE, FORM, NT and TILES are the test's. The tensor cores' instructions are done as PTX defines them: each thread gives and takes its own registers.
 #include "host.h"
+#include <cmath>
+#include <algorithm>
 #include <pthread.h>
 struct Operands { u32 a[4], b[2]; int n, c[4]; float f[4]; };
-static Operands operands[32];
-static pthread_barrier_t barrier;
-static thread_local int me;
+static Operands of_warps[4][32];
+static pthread_barrier_t barriers[4], of_block;
+static thread_local int me, warp_of_me;
+#define operands of_warps[warp_of_me]
+#define barrier barriers[warp_of_me]
 static inline float half_of(const u32* words, int i) { return f16_to_f32((u16)(words[i >> 1] >> (16 * (i & 1)))); }
 
 // Byte k of row `row` of A from the registers of all lanes (PTX ISA: words 0, 1 have k < 16), and of column `column` of B.
@@ -34,6 +38,11 @@ static void mma_s8(int (&c)[4], const u32* a, int words, u32 b0, u32 b1) {
              for (int k = 0; k < 8 * words; k++) c[i] += byte_of_a(row, k) * byte_of_b(column, k);
            });
 }
+// 1.5 * 2^23 as bits, plus a small integer, is that sum as a float: here the integer is enough.
+constexpr int FLOAT_ZERO = 0;
+static float to_float(int c) { return (float)c; }
+static float byte_to_float(u32 word, int i) { return (float)byte_at(word, i); }
+template <int START = 0>
 static void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) { mma_s8(c, a, 4, b0, b1); }
 static void mma_s8_k16(int (&c)[4], u32 a0, u32 a1, u32 b0) {
   const u32 a[2] = {a0, a1};
@@ -46,8 +55,23 @@ static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
            });
 }
 
+#ifdef SIDES
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__
+#define __align__(n)
+extern "C" { alignas(128) u8 ring[1 << 18]; }
+static inline void __syncthreads() { pthread_barrier_wait(&of_block); }
+static inline void __stcg(float* to, float v) { *to = v; }
+static inline void copy16(void* to, const void* from) { memcpy(to, from, 16); }
+static inline void copies_commit() {}
+template <int PENDING> static inline void copies_wait() {}
+using std::min;
+#endif
 #include "headers.h"
 
+#ifndef SIDES
 struct Work { int lane; const u8 *chunks, *blocks; float* y; };
 static void* one_lane(void* p) {
   const Work& work = *(Work*)p;
@@ -71,3 +95,24 @@ extern "C" void run(const u8* chunks, const u8* blocks, float* y) {
   for (int i = 0; i < 32; i++) pthread_join(threads[i], nullptr);
   pthread_barrier_destroy(&barrier);
 }
+#else
+struct Thread { int index; const Sides* sides; int block; };
+static void* one_thread(void* p) {
+  const Thread& thread = *(Thread*)p;
+  me = thread.index & 31, warp_of_me = thread.index >> 5;
+  threadIdx = {thread.index, 0, 0}, blockIdx = {thread.block, 0, 0};
+  matmul(*thread.sides);
+  return nullptr;
+}
+extern "C" void run(const Sides* sides, int blocks) {
+  pthread_t threads[128];
+  Thread all[128];
+  for (auto& one : barriers) pthread_barrier_init(&one, nullptr, 32);
+  pthread_barrier_init(&of_block, nullptr, 128);
+  for (int b = 0; b < blocks; b++) {
+    memset(ring, 0xff, sizeof ring);
+    for (int i = 0; i < 128; i++) all[i] = {i, sides, b}, pthread_create(&threads[i], nullptr, one_thread, &all[i]);
+    for (int i = 0; i < 128; i++) pthread_join(threads[i], nullptr);
+  }
+}
+#endif

@@ -1,0 +1,135 @@
+// A block's share of a product of packed weights: units in a row, from tile to tile without draining its ring.
+//
+// Put in once for each format of a launch, in a namespace of its own; TYPE, FORM, NT, TILES and STAGES are that format's.
+#include "unit.cuh"
+
+constexpr int WEIGHT_STAGE = CHUNK * TILES * WARPS;
+constexpr int STAGE = WEIGHT_STAGE + ACTIVATION * NT;
+
+DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int first = block * s.L, last = min(s.units, first + s.L);
+
+  // Copying runs STAGES - 1 units ahead of computing, so it has a place of its own.
+  int next_sb, next_tile;
+  const u8 *from_weights[TILES], *from_activations;
+  const int activation_step = groups * ACTIVATION;
+  auto aim = [&]() {
+    const int group = next_tile / s.batch_tiles, batch = next_tile - group * s.batch_tiles;
+#pragma unroll
+    for (int w = 0; w < TILES; w++) {
+      const int tile = min((group * WARPS + warp) * TILES + w, s.row_tiles - 1);
+      const u8* base = tile < s.ends[0] ? s.weights[0] : tile < s.ends[1] ? s.weights[1] : s.weights[2];
+      const int from = tile < s.ends[0] ? 0 : tile < s.ends[1] ? s.ends[0] : s.ends[1];
+      from_weights[w] = base + ((size_t)(tile - from) * s.superblocks + next_sb) * CHUNK + 16 * lane;
+    }
+    from_activations = s.x + (size_t)next_sb * activation_step + batch * NT * ACTIVATION + 16 * threadIdx.x;
+  };
+  auto start = [&]() {
+    next_tile = first / s.superblocks, next_sb = first - next_tile * s.superblocks;
+    aim();
+  };
+  auto copy_weights = [&](int slot) {
+#pragma unroll
+    for (int w = 0; w < TILES; w++) {
+      u8* to = ring + slot * STAGE + (warp * TILES + w) * CHUNK + 16 * lane;
+#pragma unroll
+      for (int i = 0; i < CHUNK; i += 512)
+        if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from_weights[w] + i);
+    }
+  };
+  // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied: lanes 4g.. of the
+  // fragments, words of the sums.
+  constexpr int PIECES = ACTIVATION * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
+  constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS / 16 : F16_E / 16, BY_ROW = FORM == 8 ? INT8_E / 16 : FRAGMENTS;
+  u32 pieces = 0;
+#pragma unroll
+  for (int i = 0; i < TURNS; i++) {
+    const int at = threadIdx.x + 32 * WARPS * i;
+    const int g = NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (at & 31) >> 2 : (at - FRAGMENTS) >> 1) : 0;
+    if (at < PIECES && g < M) pieces |= 1u << i;
+  }
+  auto copy_activations = [&](int slot) {
+    u8* to = ring + slot * STAGE + WEIGHT_STAGE + 16 * threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < TURNS; i++)
+      if (pieces >> i & 1) copy16(to + 512 * WARPS * i, from_activations + 512 * WARPS * i);
+  };
+  auto advance = [&](int unit) {
+#pragma unroll
+    for (int w = 0; w < TILES; w++) from_weights[w] += CHUNK;
+    from_activations += activation_step;
+    if (++next_sb == s.superblocks) {
+      next_sb = 0;
+      next_tile++;
+      if (unit + 1 < last) aim();
+    }
+  };
+
+  // Weights depend on no other kernel: the ring fills with them while the producer of x still runs.
+  if (first < last) {
+    start();
+#pragma unroll 1
+    for (int i = 0; i < STAGES - 1; i++) {
+      if (first + i < last) copy_weights(i);
+      advance(first + i);
+    }
+    start();
+  }
+  int tile = first / s.superblocks, sb = first - tile * s.superblocks, begin = sb, slot = 0;
+  wait_for_previous();
+  if (first >= last) return;
+#pragma unroll 1
+  for (int i = 0; i < STAGES - 1; i++) {
+    if (first + i < last) copy_activations(i);
+    copies_commit();
+    advance(first + i);
+  }
+
+  Lane l;
+  l.lane = lane, l.g = lane >> 2, l.t = lane & 3;
+  Sums acc;
+  acc.clear();
+#pragma unroll 1
+  for (int unit_index = first; unit_index < last; unit_index++) {
+    copies_wait<STAGES - 2>();
+    __syncthreads();
+    const int next = unit_index + STAGES - 1, next_slot = slot ? slot - 1 : STAGES - 1;
+    if (next < last) {
+      copy_weights(next_slot);
+      copy_activations(next_slot);
+    }
+    copies_commit();
+    advance(next);
+    l.weights = ring + slot * STAGE + warp * TILES * CHUNK;
+    l.activations = ring + slot * STAGE + WEIGHT_STAGE;
+    unit(acc, l);
+    if (++slot == STAGES) slot = 0;
+    if (++sb < s.superblocks && unit_index + 1 < last) continue;
+
+    // Lane 4g+t has columns 8n + 2t, 8n + 2t + 1 and rows g, g + 8 of each row tile: to y, or to the part of a split tile.
+    const bool whole = begin == 0 && sb == s.superblocks;
+    const int group = tile / s.batch_tiles, m = (tile - group * s.batch_tiles) * 8 * NT + 2 * l.t, row = 16 * warp * TILES + l.g;
+    int step = 16 * WARPS * TILES, left = 16 * TILES;
+    float* to = s.parts + (size_t)(2 * block + (begin == 0)) * (step * 8 * NT) + 2 * l.t * step + row;
+    if (whole) {
+      step = s.stride, left = s.rows - 16 * WARPS * TILES * group - row;
+      to = s.y + (size_t)m * step + s.rows - left;
+    }
+#pragma unroll
+    for (int n = 0; n < NT; n++)
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        if (m + 8 * n + j >= M) continue;
+        float* at = to + (size_t)(8 * n + j) * step;
+#pragma unroll
+        for (int w = 0; w < TILES; w++) {
+          if (16 * w < left) __stcg(at + 16 * w, acc.at[w][n][j]);
+          if (16 * w + 8 < left) __stcg(at + 16 * w + 8, acc.at[w][n][2 + j]);
+        }
+      }
+    acc.clear();
+    if (sb == s.superblocks) sb = 0, tile++;
+    begin = sb;
+  }
+}
