@@ -86,10 +86,10 @@ DEVICE void products_of(float (&of_keys)[TILES][4], float (&of_queries)[TILES][4
 // Grid (n_v, chunks at most), 2 CHUNK threads: T, P and the decays of a chunk of a head. Warp w makes rows 16w .. + 15 of k k and q k.
 extern "C" __global__ void __launch_bounds__(2 * CHUNK)
 prepare(const int4* __restrict__ spans, int n_sequences, int least, Values s, u8* __restrict__ work) {
-  extern __shared__ __align__(128) u8 shared[];
+  extern __shared__ __align__(128) u8 ring[];
   __shared__ float of_high[CHUNK], of_low[CHUNK], rate[CHUNK];
-  u8 *keys = shared, *queries = shared + SIDE;
-  float *inverse = (float*)shared, *turned = (float*)(shared + SIDE);  // T [row][column], then A [column][row]
+  u8 *keys = ring, *queries = ring + SIDE;
+  float *inverse = (float*)ring, *turned = (float*)(ring + SIDE);  // T [row][column], then A [column][row]
   const int head = blockIdx.x, key_head = head % s.n_k, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   int4 span = make_int4(0, 0, 0, 0);
   int chunk = blockIdx.y;

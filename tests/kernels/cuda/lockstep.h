@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -28,6 +29,8 @@ struct Index { int x, y, z; };
 static uint4 make_uint4(u32 a, u32 b, u32 c, u32 d) { return {a, b, c, d}; }
 static float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
 static float2 make_float2(float a, float b) { return {a, b}; }
+static uint2 make_uint2(u32 a, u32 b) { return {a, b}; }
+static int4 make_int4(int a, int b, int c, int d) { return {a, b, c, d}; }
 static Index blockIdx, threadIdx, blockDim, gridDim;
 alignas(128) u8 ring[256 << 10];  // dynamic shared memory
 
@@ -68,6 +71,25 @@ static T __shfl_xor_sync(u32, T v, int with) {
   __syncwarp();
   return other;
 }
+template <typename T>
+static T __shfl_sync(u32, T v, int from) {
+  static T all[MOST];
+  all[current] = v;
+  __syncwarp();
+  const T other = all[current / 32 * 32 + from];
+  __syncwarp();
+  return other;
+}
+template <typename T>
+static T __shfl_up_sync(u32, T v, int by) {
+  const int lane = current % 32;
+  return __shfl_sync(~0u, v, lane < by ? lane : lane - by);
+}
+static u32 __ballot_sync(u32, bool v) {
+  u32 found = (u32)v << current % 32;
+  for (int o = 1; o < 32; o <<= 1) found |= __shfl_xor_sync(~0u, found, o);
+  return found;
+}
 static bool __any_sync(u32, bool v) {
   u32 found = v;
   for (int o = 1; o < 32; o <<= 1) found |= __shfl_xor_sync(~0u, found, o);
@@ -77,6 +99,8 @@ static bool __any_sync(u32, bool v) {
 static float f16_to_f32(u16 h) { _Float16 f; memcpy(&f, &h, 2); return (float)f; }
 static u16 f32_to_f16(float f) { const _Float16 h = (_Float16)f; u16 bits; memcpy(&bits, &h, 2); return bits; }
 static u32 half2_of(float low, float high) { return f32_to_f16(low) | (u32)f32_to_f16(high) << 16; }
+static float half2_low(u32 h) { return f16_to_f32((u16)h); }
+static float half2_high(u32 h) { return f16_to_f32((u16)(h >> 16)); }
 static float quad_max(float v) { v = fmaxf(v, __shfl_xor_sync(~0u, v, 1)); return fmaxf(v, __shfl_xor_sync(~0u, v, 2)); }
 static float quad_sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v + __shfl_xor_sync(~0u, v, 2); }
 template <typename T> static T __ldg(const T* p) { return *p; }
@@ -85,6 +109,10 @@ static float exp_of(float x) { return expf(x); }
 static float power_of_2(float x) { return exp2f(x); }
 static float __fdividef(float a, float b) { return a / b; }
 #define __expf exp_of
+static float __fmul_rn(float x, float y) { return x * y; }
+static float __fadd_rn(float x, float y) { return x + y; }
+static int __ffs(u32 x) { return __builtin_ffs((int)x); }
+static void __trap() { abort(); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static void sine_of(float x, float* s, float* c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }
 #define sincospif sine_of
@@ -123,6 +151,17 @@ static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   });
   memcpy(c, mine.c, 16);
 }
+
+// Four 8x8 matrices, of which lane 8i + r knows where row r of number i lies.
+template <bool TURNED>
+static void load_some(u32 (&d)[4], const void* from) {
+  for (int i = 0, g = current % 32 >> 2, t = current & 3; i < 4; i++) {
+    const u16 *one = (const u16*)__shfl_sync(~0u, from, 8 * i + (TURNED ? 2 * t : g)), *two = (const u16*)__shfl_sync(~0u, from, 8 * i + 2 * t + 1);
+    d[i] = TURNED ? one[g] | (u32)two[g] << 16 : one[2 * t] | (u32)one[2 * t + 1] << 16;
+  }
+}
+static void load_matrices(u32 (&d)[4], const void* from) { load_some<false>(d, from); }
+static void load_matrices_turned(u32 (&d)[4], const void* from) { load_some<true>(d, from); }
 
 static void (*body)();
 static void run_thread() {

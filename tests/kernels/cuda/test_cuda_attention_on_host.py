@@ -3,106 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.gguf import Tensor
-from engine.ops import cuda_device
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cuda import BUCKETS, CudaOps
 from engine.ops.cuda_buffers import Pass
 from engine.ops.numpy_ops import NumpyOps
 from engine.quants import TYPES
-from kernels.loader import SOURCES
-from kernels.variants import F16, Variant
-from tests.kernels.cuda.test_cuda_ops_without_card import Notes, notes  # noqa: F401
+from kernels.variants import F16
+from tests.kernels.cuda.test_cuda_ops_without_card import Notes
 
-HERE = Path(__file__).parent
 LIMITS = Limits(rows=64, sequences=2, pages=10, page_tokens=64, pages_per_sequence=5)
 TEXT = 300
-KERNELS = {"rope.cu": ("rope_store",), "attention.cu": ("attention", "combine")}
-DRIVER = """
-#include <utility>
-template <typename... A, size_t... I>
-static void call(void (*f)(A...), void** p, std::index_sequence<I...>) {
-  f(*(std::remove_cv_t<std::remove_reference_t<A>>*)p[I]...);
-}
-template <typename... A>
-static void call(void (*f)(A...), void** p) { call(f, p, std::index_sequence_for<A...>()); }
-"""
-ENTRY = """
-extern "C" void run_{0}(void** p, const int* grid, int n) {{
-  launch({{grid[0], grid[1], grid[2]}}, n, [&] {{ call({0}, p); }});
-}}
-"""
-
-
-def _text(file: str, seen: set[str]) -> str:
-    """A source with its headers, but for ptx.cuh."""
-    lines = []
-    for line in (SOURCES / file).read_text(encoding="utf-8").splitlines():
-        if line.startswith("#include"):
-            name = line.split('"')[1]
-            if name != "ptx.cuh" and name not in seen:
-                seen.add(name)
-                lines.append(_text(f"include/{name}", seen))
-        elif not line.startswith("#pragma once"):
-            lines.append(line.replace("extern __shared__", "extern"))
-    return "\n".join(lines)
-
-
-def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
-    name = "-".join([variant.file, *(str(n) for _, n in variant.defines)])
-    library = folder / f"{name}.so"
-    if not library.exists():
-        compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-        assert compiler, "A C++ compiler is needed to run kernels on the processor."
-        entries = "".join(ENTRY.format(k) for k in KERNELS[variant.file])
-        source = folder / f"{name}.cpp"
-        text = f'#include "{HERE / "lockstep.h"}"\n' + _text(variant.file, set())
-        source.write_text(text + DRIVER + entries, encoding="utf-8")
-        defines = [f"-D{key}={value}" for key, value in variant.defines]
-        flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w", *defines]
-        command = [compiler, *flags, "-o", str(library), str(source)]
-        subprocess.run(command, check=True, timeout=120)
-    return ctypes.CDLL(str(library))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture
-def card(notes: Notes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Notes:  # noqa: F811
-    """The card that takes notes, which now also computes attention."""
-
-    class Kernel:
-        def __init__(self, variant: Variant, name: str) -> None:
-            self.variant, self.name = variant, name
-
-        def launch(
-            self, stream: int, grid: Any, threads: int, args: Any, dependent: bool = False
-        ) -> None:
-            pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(a) for a in args))
-            library = compiled(self.variant, folder)
-            getattr(library, f"run_{self.name}")(pointers, (ctypes.c_int * 3)(*grid), threads)
-            notes.launches.append((self.name, grid, threads, len(args)))
-
-    def load(variant: Variant) -> Any:
-        return SimpleNamespace(kernel=lambda name, shared=0: Kernel(variant, name))
-
-    monkeypatch.setattr(cuda_device, "Driver", lambda: SimpleNamespace(load=load))
-    monkeypatch.setattr(
-        cuda_device.Loader, "load", lambda self, wanted, progress: {v: v for v in wanted}
-    )
-    return notes
 
 
 class Both:
