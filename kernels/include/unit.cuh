@@ -110,19 +110,16 @@ constexpr int EXACT = TYPE == Q4_K || TWO_BITS || IQ1 || TYPE == IQ3_S ? 8
                                                                        : 1;
 constexpr bool HALVES = TYPE == Q3_K || TYPE == Q6_K || SIXTEEN;  // a scale for 16 columns, so a product for each half of a slab
 
-// Row tiles that a warp does at a time: Q2_K's second sums of four groups would not fit the registers.
-constexpr int AT_ONCE = TYPE == Q2_K && NT == 4 ? 1 : TILES;
-
-// One unit with int8 activations, of row tiles `first` .. of the warp.
-DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
-  int whole[AT_ONCE][NT][4];    // exact sums of scale * f * code * q
-  int minimum[AT_ONCE][NT][4];  // Q2_K: of minimum * f * q
+// One unit with int8 activations.
+DEVICE void unit(Sums& acc, const Lane& l) {
+  int whole[TILES][NT][4];    // exact sums of scale * f * code * q
+  int minimum[TILES][NT][4];  // Q2_K: of minimum * f * q
   Sums sums;
-  uint4 head[AT_ONCE][2];
+  uint4 head[TILES][2];
   sums.clear();
 #pragma unroll
-  for (int w = 0; w < AT_ONCE; w++) {
-    head[w][0] = l.head(first + w, 0), head[w][1] = l.head(first + w, 1);
+  for (int w = 0; w < TILES; w++) {
+    head[w][0] = l.head(w, 0), head[w][1] = l.head(w, 1);
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
@@ -138,8 +135,8 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
       f[n] = ((const u32*)(l.block(n) + INT8_F + 16 * i))[l.t];
     }
 #pragma unroll
-    for (int w = 0; w < AT_ONCE; w++) {
-      const Quants quants(l, first + w, i);
+    for (int w = 0; w < TILES; w++) {
+      const Quants quants(l, w, i);
 #pragma unroll
       for (int s = 0; s < 2; s++) {
         const int slab = 2 * i + s;
@@ -199,7 +196,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
     }
     if (EXACT > 1 && (2 * i + 2) % EXACT == 0) {
 #pragma unroll
-      for (int w = 0; w < AT_ONCE; w++)
+      for (int w = 0; w < TILES; w++)
 #pragma unroll
         for (int n = 0; n < NT; n++)
 #pragma unroll
@@ -210,16 +207,16 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
     }
   }
 #pragma unroll
-  for (int w = 0; w < AT_ONCE; w++) {
+  for (int w = 0; w < TILES; w++) {
     // Lane t has the minima of slabs 2t and 2t+1: one f16 product of k = slab does all eight.
     u32 mins[4] = {0, 0, 0, 0};
     float d[2], dmin[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       if (D_BEHIND) {
-        d[r] = l.d(first + w, r);
+        d[r] = l.d(w, r);
       } else if (TYPE == Q2_K) {
-        const u32 pair = l.d_dmin(first + w, r);
+        const u32 pair = l.d_dmin(w, r);
         d[r] = half2_low(pair), dmin[r] = -half2_high(pair);
       } else if (K_QUANT) {
         d[r] = half2_low(head[w][r].x);
@@ -230,7 +227,7 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
       } else {
         d[r] = 1 / CODE_SCALE;
         dmin[r] = 64;
-        if (HAS_OFFSETS) mins[r] = mins[r + 2] = ((const u32*)(l.chunk(first + w) + 256 + 16 * (l.g + 8 * r)))[l.t];
+        if (HAS_OFFSETS) mins[r] = mins[r + 2] = ((const u32*)(l.chunk(w) + 256 + 16 * (l.g + 8 * r)))[l.t];
       }
     }
 #pragma unroll
@@ -244,17 +241,9 @@ DEVICE void some_tiles(Sums& acc, const Lane& l, int first) {
 #pragma unroll
       for (int k = 0; k < 4; k++) {
         const float v = d[k >> 1] * sums.at[w][n][k], low = TYPE == Q2_K ? (float)minimum[w][n][k] : m[k];
-        acc.at[first + w][n][k] += (k & 1 ? e.y : e.x) * (HAS_MINS || TYPE == Q2_K ? v + dmin[k >> 1] * low : v);
+        acc.at[w][n][k] += (k & 1 ? e.y : e.x) * (HAS_MINS || TYPE == Q2_K ? v + dmin[k >> 1] * low : v);
       }
     }
-  }
-}
-
-DEVICE void unit(Sums& acc, const Lane& l) {
-#pragma unroll
-  for (int first = 0; first < TILES; first += AT_ONCE) {
-    if (first) __syncwarp();  // keeps the loads of the next tile behind the sums of this one
-    some_tiles(acc, l, first);
   }
 }
 #else

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.ops.cuda_buffers import Int, Pass, Pointer, split
+from engine.ops.cuda_buffers import Launch, OneSide, Pass, together
 from engine.ops.cuda_device import Card, Weight
 from engine.quants import TYPES, by_name
 from kernels import variants
@@ -39,25 +39,24 @@ def seconds(card: Card, type_id: int, rows: int, columns: int, m: int) -> tuple[
     """Of one product with `m` rows of activations, and the bytes of its matrix."""
     form = F16 if type_id == F16_TILES else INT8
     p = Pass(m, form, 1, 1)
-    build = variants.matmul(type_id, form, p.groups, card.arch)
     w = Weight(0, rows, columns, type_id, 0)
+    build, (cut,) = together([Launch((w,), 0)], p, card.arch, card.processors)
     size = w.tiles * w.superblocks * variants.chunk(type_id)
     n = max(2, TOTAL // size)
-    batch_tiles, units, per_block = split(build, (w,), p, card.processors)
     kernel = card.kernel(build.variant, "matmul", build.shared)
-    blocks = -(-units // per_block)
     matrices, x = _noise(card, n * size), _noise(card, w.superblocks * p.groups * 4128)
-    y = card.put_bytes(4 * (m * rows + 2 * blocks * build.part_floats))
+    y = card.put_bytes(4 * (m * rows + 2 * cut.blocks * cut.build.part_floats))
     try:
         with card.capture() as captured:
             for i in range(n):
-                at = Pointer(matrices + i * size)
-                args = (
-                    at, at, at, Int(w.tiles), Int(w.tiles), Int(w.tiles), Pointer(x), Int(p.groups),
-                    Pointer(y), Int(rows), Int(rows), Pointer(y + 4 * m * rows), Int(w.superblocks),
-                    Int(batch_tiles), Int(units), Int(per_block), Int(m),
-                )  # fmt: skip
-                card.launch(kernel, (blocks, 1, 1), 128, args, card.dependent)
+                sides = OneSide(count=1, groups=p.groups, rows=m)
+                side = sides.side[0]
+                side.weights[0], side.ends[:] = matrices + i * size, [w.tiles, w.tiles]
+                side.x, side.y, side.parts = x, y, y + 4 * m * rows
+                side.row_tiles, side.rows, side.stride = w.tiles, rows, rows
+                side.superblocks, side.batch_tiles = w.superblocks, cut.batch_tiles
+                side.units, side.per_block = cut.units, cut.per_block
+                card.launch(kernel, (cut.blocks, 1, 1), 128, (sides,), card.dependent)
         times = []
         for _ in range(8):
             begin = card.event()
