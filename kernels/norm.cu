@@ -3,7 +3,7 @@
 // RMSNorm's factor 1 / sqrt(mean(x^2) + eps) is one number a row, so it can wait: the readers of the next product apply it
 // (include/product.cuh), and no block has to see a whole row.
 // Grid (superblocks, M): a block of 1 or 8 warps takes 256 columns of a row. `columns` is a multiple of 8.
-// H200, 2026-11-29: 3.4 us for 4,096 columns and eight parts, by itself.
+// H200, 2026-11-30: 1.9 us in the graph of an 8B at M = 1, 4,096 columns and eight parts.
 #include "activation.cuh"
 #include "product.cuh"
 
