@@ -67,12 +67,13 @@ class Module:
     def __init__(self, driver: Driver, handle: ctypes.c_void_p) -> None:
         self._driver, self._handle = driver, handle
 
-    def kernel(self, name: str, shared: int = 0) -> Kernel:
-        """A kernel that may use `shared` bytes of dynamic shared memory."""
+    def kernel(self, name: str, shared: int = 0, most: int = 0) -> Kernel:
+        """A kernel with `shared` bytes of dynamic shared memory; others of it may have up to `most`."""
         handle = ctypes.c_void_p()
         self._driver.call("cuModuleGetFunction", ctypes.byref(handle), self._handle, name.encode())
-        if shared > 32 << 10:  # static memory counts too
-            self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, shared)
+        most = max(shared, most)
+        if most > 32 << 10:  # static memory counts too
+            self._driver.call("cuFuncSetAttribute", handle, _DYNAMIC_SHARED, most)
         return Kernel(self._driver, handle, name, shared)
 
     def fill(self, name: str, data: bytes) -> None:

@@ -1,6 +1,6 @@
 // The experts of short steps: y = W x where W is the expert of a tile (include/routes.cuh) and x the rows of its group that take it.
 //
-// TYPE, FORM: as in matmul.cu; STAGES: of a warp's own ring in shared memory. Activations stay where they are: the tensor cores
+// TYPE, FORM: as in matmul.cu; STAGES: of a warp's own ring in shared memory, behind the activations. These stay where they are: the tensor cores
 // multiply all 8 rows of the group, and those that are not the expert's are neither read nor stored.
 // Grid (blocks, tiles), 128 threads. The warps of a block take 1, 2 or 4 row tiles of 16 at a time and share the columns of each, as
 // many superblocks apart as warps share them; their sums are added in order, so a row's bits depend on nothing else. The blocks of a
@@ -10,6 +10,8 @@
 #include "unit.cuh"
 #include "routes.cuh"
 
+// Superblocks of a warp up to which activations are kept for all turns: all warps share those of a superblock.
+constexpr int KEPT = 2;
 constexpr int WARPS = 4, BLOCKS = TYPE == Q2_K ? 4 : 5;  // more registers than for the latter
 
 // An expert's matrices: `second`, if there, stands below `first`, both of `row_tiles`.
@@ -26,14 +28,19 @@ struct Source {
   int stride, inner, shared_inner;
 };
 
+// What a launch is of: tiles of the shared expert, groups of rows, rows, and blocks of activations that shared memory has room for.
+struct Work {
+  int shared_tiles, groups, M, slots;
+};
+
 template <bool DOWN>
-DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles, int groups, int M, const Routes& routes,
-                     const Source& source, float* y, int stride) {
+DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work, const Routes& routes, const Source& source, float* y,
+                     int stride) {
   extern __shared__ __align__(128) u8 ring[];
   __shared__ float sums[2][WARPS][GROUP][16];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const bool is_shared = (int)blockIdx.y < shared_tiles;
-  const int number = is_shared ? blockIdx.y : blockIdx.y - shared_tiles, group = is_shared ? number : number % groups;
+  const bool is_shared = (int)blockIdx.y < work.shared_tiles;
+  const int number = is_shared ? blockIdx.y : blockIdx.y - work.shared_tiles, group = is_shared ? number : number % work.groups;
   const u8 *first = is_shared ? shared.first : routed.first, *second = is_shared ? shared.second : routed.second;
   const int row_tiles = is_shared ? shared.row_tiles : routed.row_tiles;
   const int superblocks = is_shared ? shared.superblocks : routed.superblocks;
@@ -41,8 +48,8 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
   const int first_tile = blockIdx.x * (WARPS / parts), step = gridDim.x * (WARPS / parts);
   const int tiles = second ? 2 * row_tiles : row_tiles;
   const int units = (superblocks - part + parts - 1) / parts;
-  const bool kept = (superblocks + parts - 1) / parts <= STAGES;  // activations, for all turns
-  u8 *weights = ring + warp * STAGES * (CHUNK + ACTIVATION), *activations = weights + STAGES * CHUNK;
+  const bool kept = (superblocks + parts - 1) / parts <= KEPT;
+  u8* weights = ring + work.slots * ACTIVATION + warp * CHUNK;
   int expert = 0;
   uint2 places;
   auto look = [&]() {
@@ -50,12 +57,12 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
       u32 of_row[2];
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        const int rows = min(max(M - GROUP * group - 4 * i, 0), 4);  // bytes of rows beyond M stay NOBODY
+        const int rows = min(max(work.M - GROUP * group - 4 * i, 0), 4);  // bytes of rows beyond M stay NOBODY
         of_row[i] = rows == 4 ? routes.used * 0x01010101u : ~0u << 8 * rows | routes.used * (0x01010101u & ~(~0u << 8 * rows));
       }
       places = make_uint2(of_row[0], of_row[1]);
     } else {
-      const int at = group * routes.most + number / groups;
+      const int at = group * routes.most + number / work.groups;
       expert = __ldcg(routes.expert + at), places = __ldcg(routes.places + at);
     }
   };
@@ -65,17 +72,18 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
     const int tile = min(ahead + warp / parts, tiles - 1), in_matrix = tile < row_tiles ? tile : tile - row_tiles;
     const size_t chunk = ((size_t)expert * row_tiles + in_matrix) * superblocks + part + ahead_unit * parts;
     const u8* from = (tile < row_tiles ? first : second) + chunk * CHUNK + 16 * lane;
-    u8* to = weights + slot * CHUNK + 16 * lane;
+    u8* to = weights + slot * WARPS * CHUNK + 16 * lane;
 #pragma unroll
     for (int i = 0; i < CHUNK; i += 512)
       if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from + i);
     if (++ahead_unit == units) ahead_unit = 0, ahead += step;
   };
+  auto activations = [&](int unit, int slot) { return ring + (kept ? part + unit * parts : warp * STAGES + slot) * ACTIVATION; };
   // 16 bytes of a block at a time: of each fragment this lane's, then those behind the fragments.
   auto fetch_activations = [&](int unit, int slot) {
     constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS : F16_E, REST = (ACTIVATION - FRAGMENTS) / 16, SUMS = FORM == 8 ? 16 : 0;
     const u8* from = source.x + ((size_t)(part + unit * parts) * source.groups + group) * ACTIVATION + 16 * lane;
-    u8* to = activations + slot * ACTIVATION + 16 * lane;
+    u8* to = activations(unit, slot) + 16 * lane;
     if (place_of(places, lane >> 2) != NOBODY)
 #pragma unroll
       for (int i = 0; i < FRAGMENTS; i += 512) copy16(to + i, from + i);
@@ -84,7 +92,7 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
   // silu(gate) * up of the tile's rows, in the form that is read.
   auto make_activations = [&](int unit, int slot) {
     const int column = 256 * (part + unit * parts) + 8 * lane, inner = is_shared ? source.shared_inner : source.inner;
-    u8* to = activations + slot * ACTIVATION;
+    u8* to = activations(unit, slot);
 #pragma unroll 2
     for (int g = 0; g < GROUP; g++) {
       const u32 place = place_of(places, g);
@@ -121,9 +129,11 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
   let_next_start();
   if (!early) begin();
   if (expert < 0) return;
+  if (!DOWN && kept)
+    for (int u = 0; u < units; u++) fetch_activations(u, 0);
 #pragma unroll
   for (int s = 0; s < STAGES; s++) {
-    if (!DOWN && s < units) fetch_activations(s, s);
+    if (!DOWN && !kept) fetch_activations(s % units, s);
     copies_commit();
   }
   Lane l;
@@ -135,12 +145,11 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
     acc.clear();
 #pragma unroll 1
     for (int u = 0; u < units; u++) {
-      const int of_x = kept ? u : slot;
-      if (DOWN && !(kept && turn)) make_activations(u, of_x);
+      if (DOWN && !(kept && turn)) make_activations(u, slot);
       copies_wait<STAGES - 1>();
       __syncwarp();
-      l.weights = weights + slot * CHUNK;
-      l.activations = activations + of_x * ACTIVATION;
+      l.weights = weights + slot * WARPS * CHUNK;
+      l.activations = activations(u, slot);
       unit(acc, l);
       __syncwarp();
       if (!DOWN && !kept && ahead < tiles) fetch_activations(ahead_unit, slot);
@@ -165,15 +174,15 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, int shared_tiles,
 
 // y (M, used + 1, stride): each place's product with x (., superblocks of `x_groups` groups).
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-experts_up(Stack routed, Stack shared, int shared_tiles, int groups, int M, Routes routes, const u8* x, int x_groups,
+experts_up(Stack routed, Stack shared, Work work, Routes routes, const u8* x, int x_groups,
            float* y, int stride) {
-  multiply<false>(routed, shared, shared_tiles, groups, M, routes, {x, x_groups, nullptr, 0, 0, 0}, y, stride);
+  multiply<false>(routed, shared, work, routes, {x, x_groups, nullptr, 0, 0, 0}, y, stride);
 }
 
 // The same for silu(gate) * up, of the rows (., gate_up_stride) that `experts_up` wrote: gate, then up from column `inner`.
 extern "C" __global__ void __launch_bounds__(128, BLOCKS)
-experts_down(Stack routed, Stack shared, int shared_tiles, int groups, int M, Routes routes, const float* gate_up,
+experts_down(Stack routed, Stack shared, Work work, Routes routes, const float* gate_up,
              int gate_up_stride, int inner, int shared_inner, float* y, int stride) {
   const Source source = {nullptr, 0, gate_up, gate_up_stride, inner, shared_inner};
-  multiply<true>(routed, shared, shared_tiles, groups, M, routes, source, y, stride);
+  multiply<true>(routed, shared, work, routes, source, y, stride);
 }

@@ -190,12 +190,27 @@ def experts(type_id: int, form: int, arch: int) -> Matmul:
     raise ValueError(f"format {type_id}: no shape of experts.cu fits sm_{arch}")
 
 
-def experts_short(type_id: int, form: int, arch: int) -> tuple[Variant, int]:
-    """The build of `experts_short.cu`, and the bytes of its dynamic shared memory."""
-    stage = (chunk(type_id) + BLOCK_BYTES[form]) * _WARPS
-    stages = min(2, ((_SHARED.get(arch, _SMALL)[0] << 10) - 5120) // stage)
+@dataclass(frozen=True, slots=True)
+class ExpertsShort:
+    """How `experts_short.cu` is built: stages of a warp's ring, and the most bytes of shared memory."""
+
+    variant: Variant
+    stages: int
+    most: int
+
+    def shared(self, slots: int, stages: int) -> int:
+        """Bytes for so many blocks of activations and stages."""
+        defines = dict(self.variant.defines)
+        weights = chunk(defines["TYPE"]) * _WARPS
+        return slots * BLOCK_BYTES[defines["FORM"]] + min(stages, self.stages) * weights
+
+
+def experts_short(type_id: int, form: int, arch: int) -> ExpertsShort:
+    """The build for short steps: two stages, as long as all activations of a block fit, too."""
+    most = (_SHARED.get(arch, _SMALL)[0] << 10) - 5120  # static memory counts, too
+    stages = min(2, most // (_WARPS * (chunk(type_id) + BLOCK_BYTES[form])))
     defines = {"TYPE": type_id, "FORM": form, "NT": 1, "TILES": 1, "STAGES": stages}
-    return Variant("experts_short.cu", tuple(defines.items())), stage * stages
+    return ExpertsShort(Variant("experts_short.cu", tuple(defines.items())), stages, most)
 
 
 def expert_groups(arch: int) -> int:
@@ -249,7 +264,7 @@ def of_set(types: tuple[int, ...], form: int, arch: int) -> Iterator[Variant]:
 
 def of_experts(type_id: int, arch: int) -> Iterator[Variant]:
     """What products with a stack of experts of one format need."""
-    yield experts_short(type_id, F16 if type_id == F16_TILES else INT8, arch)[0]
+    yield experts_short(type_id, F16 if type_id == F16_TILES else INT8, arch).variant
     yield experts(type_id, F16, arch).variant
 
 

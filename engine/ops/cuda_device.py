@@ -175,7 +175,7 @@ class Card:
         self.wanted: Callable[[str], bool] | None = None
         self._on_progress = on_progress
         self._modules: dict[Variant, Module] = {}
-        self._kernels: dict[tuple[Variant, str], Kernel] = {}
+        self._kernels: dict[tuple[Variant, str, int], Kernel] = {}
         self._memory: list[int] = []
         self._staging: list[tuple[NDArray[np.uint8], Any, int, Any]] = []
 
@@ -261,13 +261,13 @@ class Card:
                             symbol = name.replace("TYPE", "codebook")
                             module.fill(symbol, codebook(TYPES[type_id]).tobytes())
 
-    def kernel(self, variant: Variant, name: str, shared: int = 0) -> Kernel:
-        """A kernel, built if need be."""
-        key = (variant, name)
+    def kernel(self, variant: Variant, name: str, shared: int = 0, most: int = 0) -> Kernel:
+        """A kernel, built if need be; `shared` bytes of shared memory, where it takes up to `most`."""
+        key = (variant, name, shared)
         if key not in self._kernels:
             self.build([variant])
             with told():
-                self._kernels[key] = self._modules[variant].kernel(name, shared)
+                self._kernels[key] = self._modules[variant].kernel(name, shared, most)
         return self._kernels[key]
 
     def launch(

@@ -27,6 +27,7 @@ from kernels import variants
 from kernels.variants import Variant
 
 MOST_EXPERTS, MOST_USED = 1024, 31
+KEPT = 2  # kernels/experts_short.cu
 
 
 class Routes(ctypes.Structure):
@@ -42,6 +43,12 @@ class Routes(ctypes.Structure):
     )
 
 
+class Work(ctypes.Structure):
+    """`Work` of kernels/experts_short.cu."""
+
+    _fields_ = (("shared_tiles", Int), ("groups", Int), ("rows", Int), ("slots", Int))
+
+
 class Stack(ctypes.Structure):
     """`Stack` of kernels/experts_short.cu: up to two matrices of each of `n` experts."""
 
@@ -54,10 +61,19 @@ class Stack(ctypes.Structure):
         return cls(first.address, below, first.rows // n // TILE, first.superblocks)
 
     @property
-    def blocks(self) -> int:
-        """Blocks that one tile takes."""
-        tiles = self.row_tiles * (2 if self.second else 1)
-        return -(-tiles // (1 if self.superblocks >= 4 else 2 if self.superblocks >= 2 else 4))
+    def parts(self) -> int:
+        """Warps that share the columns of a row tile."""
+        return 4 if self.superblocks >= 4 else 2 if self.superblocks >= 2 else 1
+
+    @property
+    def turns(self) -> int:
+        """Turns of one block that takes all row tiles of a tile."""
+        return -(-self.row_tiles * (2 if self.second else 1) // (4 // self.parts))
+
+    @property
+    def units(self) -> int:
+        """Superblocks of a warp."""
+        return -(-self.superblocks // self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,17 +250,19 @@ class ExpertOps(Recorder):
     ) -> None:
         """Products of the routed experts' tiles, of the shared expert's, or of both."""
         groups = -(-p.rows // GROUP)
-        variant, size = variants.experts_short(
-            weight.type_id, p.form_of(weight.type_id), self.card.arch
-        )
-        stacks = [found[1] if found else Stack() for found in (routed, shared)]
+        build = variants.experts_short(weight.type_id, p.form_of(weight.type_id), self.card.arch)
+        stacks = [found[1] for found in (routed, shared) if found]
         tiles = (groups * routes.most if routed else 0) + (groups if shared else 0)
-        args = (
-            *stacks, Int(groups if shared else 0), Int(groups), Int(p.rows), routes, *rest,
-        )  # fmt: skip
-        blocks = max(found[1].blocks for found in (routed, shared) if found)
-        blocks = -(-blocks // _turns(name, p.rows))
-        self._launch(self.card.kernel(variant, name, size), (blocks, tiles, 1), 128, args)
+        most = max(stack.turns for stack in stacks)
+        blocks = -(-most // _turns(name, p.rows))
+        slots = max(
+            stack.superblocks if stack.units <= KEPT else 4 * build.stages for stack in stacks
+        )
+        stages = max(-(-stack.turns // blocks) * stack.units for stack in stacks)
+        work = Work(groups if shared else 0, groups, p.rows, slots)
+        operands = (found[1] if found else Stack() for found in (routed, shared))
+        kernel = self.card.kernel(build.variant, name, build.shared(slots, stages), build.most)
+        self._launch(kernel, (blocks, tiles, 1), 128, (*operands, work, routes, *rest))
 
     def _route(
         self, mix: _Mixture, scores: Buffer, chosen: int | None, routes: Routes, p: Pass

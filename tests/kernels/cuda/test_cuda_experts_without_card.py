@@ -10,6 +10,7 @@ import pytest
 from engine.gguf import Tensor
 from engine.ops.base import Shape
 from engine.ops.cuda import CudaOps
+from kernels.variants import ARCHITECTURES, F16, INT8, PACKED, experts_short
 from tests.kernels.cuda.test_cuda_ops_without_card import (
     LIMITS,
     N_LAYERS,
@@ -84,3 +85,15 @@ def test_experts_of_short_steps_are_few_nodes(
             assert set(names) & {"swiglu", "weigh", "gather_rows", "matmul_float_short"} == set()
     ops.close()
     assert not notes.memory
+
+
+@pytest.mark.parametrize("arch", (*ARCHITECTURES, 87, 103, 121))
+def test_experts_of_every_format_fit_every_card(arch: int) -> None:
+    most = (64 if arch == 75 else 163 if arch == 80 else 227 if arch in (90, 100) else 99) << 10
+    for type_id in PACKED:
+        for form in (INT8, F16):
+            build = experts_short(type_id, form, arch)
+            assert build.stages >= 1
+            for slots in (8, 4 * build.stages):
+                assert build.shared(slots, 9) <= build.most <= most - 4096
+            assert build.shared(2, 1) < build.shared(8, 1) <= build.shared(8, 2)

@@ -156,7 +156,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
     class Driver:
         def load(self, code: bytes) -> Any:
             return SimpleNamespace(
-                kernel=lambda name, shared=0: Kernel(name, shared), unload=lambda: None
+                kernel=lambda name, shared=0, most=0: Kernel(name, shared), unload=lambda: None
             )
 
     class Loader:
