@@ -30,20 +30,34 @@ router(const float* __restrict__ w, const float* __restrict__ gate, const float*
   float sum[GROUP];
 #pragma unroll
   for (int g = 0; g < GROUP; g++) sum[g] = 0;
-  auto add = [&](const float4& v, int k) {
-#pragma unroll
-    for (int g = 0; g < GROUP; g++)
-      if (g < batch) {
-        const float4 a = *(const float4*)(from_x + (size_t)g * columns + k);
-        sum[g] = fmaf(v.w, a.w, fmaf(v.z, a.z, fmaf(v.y, a.y, fmaf(v.x, a.x, sum[g]))));
-      }
+  auto add = [&](int g, const float4& v, const float4& a) {
+    sum[g] = fmaf(v.w, a.w, fmaf(v.z, a.z, fmaf(v.y, a.y, fmaf(v.x, a.x, sum[g]))));
   };
 #pragma unroll
-  for (int j = 0; j < 4; j++)
-    if (4 * (i + 128 * j) < columns) add(first[j], 4 * (i + 128 * j));
-  for (int k = 4 * (i + 512); k < columns; k += 512) add(*(const float4*)(from + k), k);
+  for (int g = 0; g < GROUP; g += 2)  // two rows at once: a round trip to memory is most of the time
+    if (g < batch) {
+      float4 a[2][4];
+#pragma unroll
+      for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const int k = 4 * (i + 128 * j);
+          a[h][j] = *(const float4*)(from_x + (size_t)min(g + h, batch - 1) * columns + min(k, columns - 4));
+        }
+#pragma unroll
+      for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) add(g + h, first[j], a[h][j]);
+    }
+  for (int k = 4 * (i + 512); k < columns; k += 512) {
+    const float4 v = *(const float4*)(from + k);
+#pragma unroll
+    for (int g = 0; g < GROUP; g++)
+      if (g < batch) add(g, v, *(const float4*)(from_x + (size_t)g * columns + k));
+  }
 #pragma unroll
   for (int g = 0; g < GROUP; g++) {
+    if (g >= batch) break;
 #pragma unroll
     for (int o = 16; o; o >>= 1) sum[g] += __shfl_xor_sync(~0u, sum[g], o);
     if ((i & 31) == 0) sums[half][i >> 5][g] = sum[g];
