@@ -12,7 +12,10 @@
 
 // Superblocks of a warp up to which activations are kept for all turns: all warps share those of a superblock.
 constexpr int KEPT = 2;
-constexpr int WARPS = 4, BLOCKS = TYPE == Q2_K ? 4 : 5;  // more registers than for the latter
+constexpr int WARPS = 4;
+// That the registers of a multiprocessor must do for; those of some formats do for five without spills.
+constexpr bool LEAN = TYPE == Q4_K || TYPE == Q6_K || TYPE == Q8_0 || TYPE == F16_TILES;
+constexpr int BLOCKS = BOOK || __CUDA_ARCH__ >= 1200 ? 3 : LEAN ? 5 : 4;
 
 // An expert's matrices: `second`, if there, stands below `first`, both of `row_tiles`.
 struct Stack {
