@@ -63,7 +63,7 @@ convolve(Product mixed, const int* __restrict__ positions, const int* __restrict
   wait_for_previous();
   let_next_start();
 
-  add_up_rows<4>(mixed, rows, addends, x);
+  add_up_rows<3>(mixed, rows, addends, x);
   const int after = span.x + span.y - 1 - m;
   if (s.all || after < s.taps - 1) *(float4*)(s.raw + (size_t)raw_row(s, m, sequence[m], after) * qkv + channel) = x[0];
 #pragma unroll

@@ -25,7 +25,7 @@ struct Source {
     float v[4];
     Addends addends = addends_of(mixed, m, column);
     if (!wanted) addends.count = 0;
-    add_up<4, 4>(addends, v);
+    add_up<4, 2>(addends, v);
     return make_float4(v[0], v[1], v[2], v[3]);
   }
 };
@@ -58,7 +58,7 @@ convolve_rows(Product mixed, const int* __restrict__ positions, const int* __res
   const int channel = head * DIM + 4 * lane;
   bool is_whole = true;
 #pragma unroll
-  for (int i = 0; i < 4; i++) is_whole = is_whole && (i >= mixed.count || mixed.part[i].units == 0);
+  for (int i = 0; i < 4; i++) is_whole = is_whole && (i >= mixed.count || mixed.part[i].units + mixed.part[i].more == 0);
   wait_for_previous();
   let_next_start();
   if (is_gate) {
