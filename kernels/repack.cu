@@ -50,10 +50,10 @@ DEVICE u32 source_code(const u8* block, int k) {
     return (low & 15) | (((block[128 + 32 * half + i] >> (2 * quarter)) & 3) << 4);
   }
   if (FROM == TQ1_0) {  // five digits of base 3 a byte, as a fraction of 256; the last four bytes have four
-    constexpr u32 powers[5] = {1, 3, 9, 27, 81};
     const int digit = k < 160 ? k >> 5 : k < 240 ? (k - 160) >> 4 : (k - 240) >> 2;
+    const u32 power = digit == 4 ? 81 : 0x1b090301 >> 8 * digit & 255;  // of 3; an array would lie in local memory
     const int at = k < 160 ? k & 31 : k < 240 ? 32 + ((k - 160) & 15) : 48 + ((k - 240) & 3);
-    return ((block[at] * powers[digit] & 255) * 3) >> 8;
+    return ((block[at] * power & 255) * 3) >> 8;
   }
   if (TYPE == TQ2_0) return (block[32 * (k >> 7) + (k & 31)] >> (2 * ((k >> 5) & 3))) & 3;
   if (TWO_BITS) {
