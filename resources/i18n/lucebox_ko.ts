@@ -2018,6 +2018,10 @@
         <translation>다른 형식의 가중치입니다. GGUF 형식의 모델을 구하세요.</translation>
     </message>
     <message>
+        <source>This card computed wrong products of several formats at once in its self-test; they are computed one after the other instead, which is slower.</source>
+        <translation>이 카드는 자체 검사에서 여러 형식의 곱을 한 번에 계산할 때 틀렸습니다. 대신 하나씩 차례로 계산하며, 더 느립니다.</translation>
+    </message>
+    <message>
         <source>This card computed wrong products of {0} in its self-test; such weights are kept as 16-bit numbers instead, which takes more memory and is slower.</source>
         <translation>이 카드는 자체 검사에서 {0} 곱을 잘못 계산했습니다. 그런 가중치는 16비트 수로 보관하므로 메모리가 더 들고 느려집니다.</translation>
     </message>

@@ -92,7 +92,7 @@ def card(notes: Notes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Notes: 
             getattr(library, f"run_{self.name}")(pointers, (ctypes.c_int * 3)(*grid), threads)
 
     def load(variant: Variant) -> Any:
-        return SimpleNamespace(kernel=lambda name, shared=0: Kernel(variant, name))
+        return SimpleNamespace(kernel=lambda name, shared=0, most=0: Kernel(variant, name))
 
     monkeypatch.setattr(cuda_device, "Driver", lambda: SimpleNamespace(load=load))
     monkeypatch.setattr(
