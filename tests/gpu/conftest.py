@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.config import Precision
+from engine.engine import Engine
 
 
 def _has_card() -> bool:
@@ -52,3 +53,11 @@ def make_ops(kernel_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     yield make
     for ops in made:
         ops.close()
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    engine.start()
+    yield engine
+    assert engine.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from tests.engine.draft.test_dflash import answer, load
 from tests.engine.draft.test_exactness import files, written
 
 __all__ = ["files"]  # a fixture
-
-
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    yield engine
-    assert engine.close()
 
 
 @pytest.mark.parametrize(

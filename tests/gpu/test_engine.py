@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,6 @@ CONFIG = EngineConfig(
     device="cuda:0", precision=Precision.EXACT, max_ctx=512, prefill_chunk=64, max_concurrency=4
 )
 GREEDY = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
-
-
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    yield engine
-    assert engine.close()
 
 
 def generate(engine: Engine, ids: list[int], sampling: SamplingParams = GREEDY) -> Listener:
