@@ -334,7 +334,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
 
     def _run(self, step: StepInput, tape: Tape) -> NDArray[np.float32]:
         self._prepare(step, tape)
-        if len(step.tokens) <= MOST_ROWS:
+        # A graph's kernels look at as many sequences as it has rows; a part of a step may have later ones.
+        if (m := len(step.tokens)) <= MOST_ROWS and max(step.sequence, default=-1) < m:
             self._launch_graph(step, tape)
             return self._read_logits(len(step.logit_rows))
         return self.run_eager(step, tape=tape)

@@ -380,6 +380,35 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
     ops.close()
 
 
+def test_the_last_sequence_moves_on_however_few_rows_are_run_with_it(notes: Notes) -> None:
+    ops, rng = CudaOps(), np.random.default_rng(1)
+    delta = DeltaShape(n_layers=1, n_k_heads=2, n_v_heads=4, head_dim=128, conv_kernel=4)
+
+    def floats(*shape: int) -> Any:
+        values = rng.standard_normal(shape).astype(np.float32)
+        return ops.upload(Tensor("f", shape, TYPES[0], values.view(np.uint8)))
+
+    weights = [floats(delta.qkv, 4), *(floats(n) for n in (4, 4, 128))]
+    table, w, back = floats(99, 256), floats(delta.qkv + 512 + 8, 256), floats(99, 512)
+    limits = replace(LIMITS, sequences=4, slots=4, tried=63)
+    ops.allocate(Shape(2, 256, 99, 8, 2, 64, delta), limits)
+    with ops.recording():
+        ops.head(ops.delta(ops.linear(ops.embed(table), w), 0, *weights, 1e-6), back)
+    counts = [21, 21, 21, 2]  # three drafts, and the last two tokens of a prompt
+    index = np.concatenate([np.arange(n, dtype=np.int32) for n in counts])
+    sequence = np.repeat(np.arange(4, dtype=np.int32), counts)
+    ops.run(
+        StepInput(
+            index, index, sequence, np.zeros((4, 4), np.int32), np.array([64], np.int32),
+            np.arange(4, dtype=np.int32), np.zeros(0, np.int32), np.array([1, 1, 1, 0], np.int32),
+        )
+    )  # fmt: skip
+    grids = [grid for name, grid, *_ in notes.launches if name == "recur"]
+    assert len(grids) == 2
+    assert min(sequences for _, sequences, _ in grids) >= 4
+    ops.close()
+
+
 def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
     ops = CudaOps()
     record(ops, ("Q4_K", "Q4_K", "Q4_K"))
