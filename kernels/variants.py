@@ -177,6 +177,12 @@ def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4
     raise ValueError(f"format {type_id}: no shape of matmul.cu fits sm_{arch}")
 
 
+def most_groups(type_id: int, form: int, arch: int) -> int:
+    """Groups of 8 batch rows that a block takes at most in short steps: two where shared memory is small."""
+    form = F16 if type_id == F16_TILES else form
+    return matmul(type_id, form, MOST_SHORT // 8, arch).groups
+
+
 def experts(type_id: int, form: int, arch: int) -> Matmul:
     """The build of `experts.cu`."""
     nt = expert_groups(arch)

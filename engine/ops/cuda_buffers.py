@@ -305,13 +305,25 @@ def _cuts(
         cost = variants.chunk(type_id) * shape.tiles
         work.append((tiles * superblocks, min(2, superblocks), cost))
     cuts = []
-    for (type_id, _, _), (units, _, _), share in zip(
+    for (type_id, _, superblocks), (units, _, _), share in zip(
         kinds, work, even_shares(work, slots), strict=True
     ):
         shape = build.formats[type_id]
         batch_tiles = -(-groups // shape.groups)
+        if short and variants.most_groups(type_id, form, arch) < MOST_ROWS // GROUP:
+            share = _same_for_all(share, superblocks)
         cuts.append(Cut(shape, batch_tiles, units * (batch_tiles if short else 1), share))
     return build, tuple(cuts)
+
+
+def _same_for_all(share: int, superblocks: int) -> int:
+    """Units a block, at least `share`, that cut a row tile at the same places wherever it begins.
+
+    Where short steps have one batch tile or two, a row tile begins elsewhere in each.
+    """
+    if share >= superblocks:
+        return -(-share // superblocks) * superblocks
+    return next(n for n in range(share, superblocks + 1) if superblocks % n == 0)
 
 
 def even_shares(work: Seq[tuple[int, int, int]], slots: int) -> list[int]:

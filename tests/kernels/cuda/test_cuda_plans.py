@@ -210,6 +210,21 @@ def test_the_cut_is_the_same_for_all_batches_of_a_form() -> None:
         assert len(plans) == 1
 
 
+def test_batch_tiles_are_cut_at_the_same_places() -> None:
+    launch = Launch((Weight(0, 640, 256 * 7, 8, 0),), 0)
+    for form in (INT8, F16):
+        for arch in variants.ARCHITECTURES:
+            for processors in (3, 40, 132):
+                found = set()
+                for m in (8, 16, 17, 24, 32):
+                    cut = cut_of(launch, Pass(m, form, 1, 1), arch, processors)
+                    for tile in range(-(-40 // cut.build.tiles) * cut.batch_tiles):
+                        begin = 7 * tile
+                        cuts = [i for i in range(1, 7) if (begin + i) % cut.per_block == 0]
+                        found.add((tile // cut.batch_tiles, *cuts))
+                assert len(found) == len({row_tile for row_tile, *_ in found})
+
+
 def test_products_in_one_launch_end_together() -> None:
     for slots in (1, 3, 40, 264):
         work = [(3072, 2, 36), (40, 2, 53), (1, 1, 90)]
