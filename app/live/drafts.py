@@ -89,7 +89,8 @@ class DraftPanel(QWidget):
             self._first,
             self.tr("first {n} %").format(n=_percent(rates[0])) if rates else NONE_YET,
         )
-        text = ", ".join(f"{i}: {_percent(r)}\N{NO-BREAK SPACE}%" for i, r in enumerate(rates, 1))
+        gap = "\N{NO-BREAK SPACE}"
+        text = ", ".join(f"{i}:{gap}{_percent(r)}{gap}%" for i, r in enumerate(rates, 1))
         _say(self._positions_text, text)
         self.positions.setAccessibleDescription(text)
         times = (now.draft_ms, now.verify_ms, now.sample_ms)

@@ -124,10 +124,10 @@ class MakeDraftPage(Page):
             Choice.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._target.currentIndexChanged.connect(self._on_target)
-        self._fits = label("", "muted", wrap=True)
+        self._fits = label("", "small", wrap=True)
         whom = QVBoxLayout()
         whom.setSpacing(2)
-        whom.addWidget(label(self.tr("Draft for"), "small"))
+        whom.addWidget(label(self.tr("Draft for"), "section"))
         whom.addWidget(self._fits)
         grid.addLayout(whom, 1, 0)
         grid.addWidget(self._target, 1, 1)

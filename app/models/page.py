@@ -211,8 +211,8 @@ class ModelsPage(Page):
             self.services.status(text, "search")
         else:
             folders = len({item.entry.path.parent for item in items})
-            where = self.tr("in %n folder(s)", None, folders)
-            self._total.setText(f"{size} {where}" if items else "")
+            where = self.tr("{size} in %n folder(s)", None, folders).format(size=size)
+            self._total.setText(where if items else "")
             self.services.status("")
         self._update_middle()
 

@@ -42,7 +42,8 @@ class Client(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 8, 8, 8)
         row.setSpacing(theme().space(1))
-        row.addLayout(texts, 1)
+        row.addLayout(texts)
+        row.addStretch(1)
         row.addWidget(self._settings)
         row.addWidget(self._command)
 

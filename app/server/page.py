@@ -51,9 +51,7 @@ class ServerPage(Page):
         self._timer.timeout.connect(self.look)
         self._switch = Switch(self.tr("Local API"))
         self._state = label("", "muted")
-        self._none = label(
-            self.tr("None yet. Switch the server on, and start one of the programs above."), "muted"
-        )
+        self._none = label("", "muted")
         header = QFrame()
         header.setProperty("kind", "header")
         row = QHBoxLayout(header)
@@ -133,7 +131,7 @@ class ServerPage(Page):
         engine = self.services.controller.engine
         metrics = engine.metrics() if engine is not None else Metrics()
         self._cache.show_numbers(metrics)
-        self._none.setVisible(not self.requests.rowCount())
+        self._show_none()
         self._show_state()
         self._show_guests()
 
@@ -291,6 +289,14 @@ class ServerPage(Page):
         with QSignalBlocker(self._at_start):
             self._at_start.setChecked(self.services.settings.value.serve_at_start)
         self._at_start.update()
+
+    def _show_none(self) -> None:
+        if self.server.state == "on":
+            text = self.tr("None yet. Start one of the programs above.")
+        else:
+            text = self.tr("None yet. Switch the server on, and start one of the programs above.")
+        self._none.setText(text)
+        self._none.setVisible(not self.requests.rowCount())
 
     def _show_state(self) -> None:
         state, since = self.server.state, self.server.since

@@ -120,10 +120,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>in %n folder(s)</source>
+        <source>{size} in %n folder(s)</source>
         <translation>
-            <numerusform>in %n folder</numerusform>
-            <numerusform>in %n folders</numerusform>
+            <numerusform>{size} in %n folder</numerusform>
+            <numerusform>{size} in %n folders</numerusform>
         </translation>
     </message>
 </context>

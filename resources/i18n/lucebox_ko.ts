@@ -3715,9 +3715,9 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>in %n folder(s)</source>
+        <source>{size} in %n folder(s)</source>
         <translation>
-            <numerusform>폴더 %n개</numerusform>
+            <numerusform>폴더 %n개에 {size}</numerusform>
         </translation>
     </message>
     <message>
@@ -4250,6 +4250,10 @@
     <message>
         <source>A client had this loaded beside the model of the window: {names}</source>
         <translation>클라이언트가 이 창의 모델 외에 불러온 모델: {names}</translation>
+    </message>
+    <message>
+        <source>None yet. Start one of the programs above.</source>
+        <translation>아직 없습니다. 위 프로그램 중 하나를 시작하세요.</translation>
     </message>
     <message>
         <source>On since {time}, requests now: {n}</source>
