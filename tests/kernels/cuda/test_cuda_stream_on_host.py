@@ -34,7 +34,7 @@ from tests.reference.blocks import random_tensor
 from tests.reference.packing import pack
 
 __all__ = ["reader"]
-ARCH, PROCESSORS, SUPERBLOCKS = 90, 3, 3
+PROCESSORS, SUPERBLOCKS = 5, 3
 PARTS = (("Q4_K", 144), ("Q6_K", 80), ("Q8_0", 20), ("Q4_K", 16))
 
 
@@ -66,15 +66,17 @@ def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-@pytest.mark.parametrize("m", (1, 11))
+@pytest.mark.parametrize("arch", (75, 90))
+@pytest.mark.parametrize("m", (1, 11, 17, 22))
 def test_products_in_one_launch_equal_numpy(
     reader: ctypes.CDLL,
     tmp_path: Path,
     m: int,
+    arch: int,
 ) -> None:
     rng = np.random.default_rng()
     columns = 256 * SUPERBLOCKS
-    rows = np.zeros((16, columns), np.float32)
+    rows = np.zeros((24, columns), np.float32)
     rows[:m] = rng.standard_normal((m, columns))
     p = Pass(m, INT8, 1, 1)
     blocks = np.stack(
@@ -89,23 +91,23 @@ def test_products_in_one_launch_equal_numpy(
         launches.append(Launch((weight,), start))
         start += height
         want.append(dequantize(tensor.data, tensor.type).astype(np.float64))
-    put_together(launches, ARCH)
+    put_together(launches, arch)
     assert len(launches[0].beside) == len(PARTS)
     y = Buffer(start, launches=tuple(launches))
-    y.sizes = sizes(y, 64, ARCH, PROCESSORS)
+    y.sizes = sizes(y, 64, arch, PROCESSORS)
     memory = np.full(sum(y.sizes.values()) // 4, np.nan, np.float32)
     y.address = memory.ctypes.data
     x = SimpleNamespace(at=lambda form: blocks.ctypes.data)
     launched: list[tuple[Any, ...]] = []
-    card = SimpleNamespace(arch=ARCH, processors=PROCESSORS, kernel=lambda *args: args)
+    card = SimpleNamespace(arch=arch, processors=PROCESSORS, kernel=lambda *args: args)
     recorder: Any = SimpleNamespace(card=card, _launch=lambda *args: launched.append(args))
     Recorder._matmul_fused(recorder, x, y, launches[0].beside, p)  # type: ignore[arg-type]
     ((_, grid, threads, (sides,)),) = launched
     assert isinstance(sides, Sides) and threads == 128
-    build, cuts = together(launches, p, ARCH, PROCESSORS)
+    build, cuts = together(launches, p, arch, PROCESSORS)
     assert grid[0] == sum(cut.blocks for cut in cuts) <= PROCESSORS * build.blocks
     compiled(build.variant, tmp_path).run(ctypes.byref(sides), grid[0])
-    product = product_of(y, p, ARCH, PROCESSORS)
+    product = product_of(y, p, arch, PROCESSORS)
     seen, weights = two_level(rows)[:m], np.vstack(want)
     exact, scale = seen @ weights.T, np.abs(seen) @ np.abs(weights).T
     found, whole, shared = np.empty((m, start)), (ctypes.c_float * 12)(), (ctypes.c_float * 8)()
