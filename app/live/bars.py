@@ -61,8 +61,9 @@ class LengthBars(_Picture):
 
     @property
     def top(self) -> float:
-        """The end of the axis."""
-        return 4.0 if max(self._lengths, default=0) <= 4 else nice_top(max(self._lengths))
+        """The end of the axis: all bars and the dashed line are below it."""
+        most = max(*self._lengths, self._even or 0.0, 0.0)
+        return 4.0 if most <= 4 else nice_top(most)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -86,7 +87,7 @@ class LengthBars(_Picture):
             x += pitch
         _drafted(painter, drafted)
         _line(painter, points)
-        if self._even is not None and self._even <= top:
+        if self._even is not None:
             y = round(area.bottom() - self._even * unit) + 0.5
             pen = QPen(theme().color("text.primary"), 1, Qt.PenStyle.CustomDashLine)
             pen.setDashPattern([3, 3])

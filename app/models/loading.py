@@ -69,6 +69,8 @@ class LoadPanel(QWidget):
         side = theme().space(6) if inset is None else inset
         self._column.setContentsMargins(side, theme().space(3), side, 0)
         self._column.addWidget(self._progress)
+        self._middle = QHBoxLayout()  # a card that is as wide as it may be stands in its middle
+        self._column.addLayout(self._middle)
         self._controller.state_changed.connect(self._on_state)
         self._controller.load_progress.connect(self._on_progress)
         opener.began.connect(self._on_began)
@@ -104,7 +106,7 @@ class LoadPanel(QWidget):
         self._card = card
         self._place = Shrinkable(card)
         self._place.setMaximumWidth(_CARD_WIDTH)
-        self._column.addWidget(self._place)
+        self._middle.addWidget(self._place)
         self._update_visible()
         if self.isVisible():
             card.focus_first()

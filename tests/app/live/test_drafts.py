@@ -118,6 +118,8 @@ def test_the_axis_moves_in_steps(qtbot: QtBot) -> None:
     assert bars.top == 10
     bars.set((2, 17), None)
     assert bars.top == 20
+    bars.set((2, 4), 5.2)
+    assert bars.top == 10
 
 
 def colours(image: QImage, x: int) -> list[str]:
