@@ -214,6 +214,13 @@ def open_app(arguments: Sequence[str]) -> int:
 class _Parser(argparse.ArgumentParser):
     """Tells a wrong command line in one sentence."""
 
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse unknown arguments here: of a command's, argparse would leave that to the main parser."""
+        known, unknown = super().parse_known_args(*args, **kwargs)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and leave with the usage code."""
         self.exit(EXIT_USAGE, f"{self.prog}: {message}. See {self.prog} --help.\n")

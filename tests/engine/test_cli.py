@@ -164,6 +164,17 @@ def test_logits_of_too_many_ids_leave_no_file(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ids.json", "user"]
 
 
+@pytest.mark.parametrize("command", ["generate", "serve", "version"])
+def test_an_unknown_flag_points_to_the_help_of_its_command(run: Run, command: str) -> None:
+    given = ["--prompt", "x"] if command == "generate" else []
+    result = run(command, *given, "--no-such-flag")
+    assert result.code == 2 and not result.out
+    assert result.err == (
+        f"lucebox {command}: unrecognized arguments: --no-such-flag. "
+        f"See lucebox {command} --help.\n"
+    )
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1.5]", '["a"]', "[true]", "[1", "\xff", "[" * 9000])
 def test_a_faulty_ids_file_is_told(
     run: Run, tmp_path: Path, ids_file: Callable[[str], Path], text: str
