@@ -61,6 +61,8 @@ class TunePage(Page):
         self._column = QVBoxLayout(self._body)
         self._column.setContentsMargins(24, 16, 24, 24)
         self._column.setSpacing(theme().space(2))
+        # Else as high as it would be at its least width, with all texts broken into many lines.
+        self._body.setMinimumHeight(1)
         self._middle = QStackedWidget()
         self._middle.addWidget(self._body)
         scroll = self._scroll_below(header, self._middle)
