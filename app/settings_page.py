@@ -110,6 +110,8 @@ class SettingsPage(Page):
         around.setContentsMargins(24, 8, 24, 24)
         around.addWidget(inside, 1)
         around.addStretch(0)
+        # Else as high as it would be at its least width, with all texts broken into many lines.
+        body.setMinimumHeight(1)
         self._scroll_below(header, body).setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def _section(self, title: str) -> None:
