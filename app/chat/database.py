@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Callable
@@ -104,6 +105,11 @@ def _connect(target: str, uri: bool = False) -> sqlite3.Connection:
 
 
 def _open_file(path: Path) -> sqlite3.Connection:
+    # Chats are nobody else's; SQLite gives its side files the mode of the file.
+    if not path.exists():
+        path.touch(mode=0o600)
+    with contextlib.suppress(OSError):
+        path.chmod(path.stat().st_mode & 0o700)
     db = _connect(str(path))
     try:
         db.execute("PRAGMA journal_mode = WAL")

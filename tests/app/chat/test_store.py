@@ -56,6 +56,19 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+def test_no_other_user_may_read_the_chats(tmp_path: Path) -> None:
+    path = tmp_path / "chats.sqlite"
+    for _ in range(2):
+        store = ChatStore(path)
+        fill(store)
+        store.flush().result(WAIT_S)
+        modes = [file.stat().st_mode & 0o777 for file in tmp_path.glob("chats.sqlite*")]
+        store.close()
+        assert len(modes) >= 2 and set(modes) == {0o600}
+        path.chmod(0o644)  # as an older version left it
+
+
 def test_callers_may_change_what_they_saved(store: ChatStore) -> None:
     chat = fill(store)
     message = chat.path()[0]
