@@ -1,0 +1,56 @@
+"""Drafters on the CUDA operations, against a card that only takes notes."""
+
+from __future__ import annotations
+
+import lzma
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.config import EngineConfig, SamplingParams
+from engine.devices import devices
+from engine.draft.base import Target, open_drafter
+from engine.gguf import open_model
+from engine.models.base import model_of
+from engine.ops.cuda import CudaOps
+from engine.ops.cuda_trust import Distrust
+from engine.placement import resolve
+from engine.types import Sequence
+from engine.weights import load_weights
+from tests.engine.draft.drafts import draft_path, target_path
+from tests.engine.oracle import FIXTURES
+from tests.kernels.cuda.test_cuda_ops_without_card import LIMITS, Notes
+
+
+def target_on(ops: CudaOps, path: Path) -> Target:
+    file = open_model(path)
+    model = model_of(file.architecture)
+    cfg = model.read_config(file)
+    weights = load_weights(file, model.tensors(cfg), ops)
+    limits = replace(LIMITS, slots=2 if cfg.shape.delta else 0, tried=32)
+    ops.allocate(cfg.shape, limits)
+    plan = resolve(EngineConfig(device="cpu"), file, devices())
+    return Target(file, cfg, weights, ops, limits, plan)
+
+
+@pytest.mark.parametrize("kind", ["full", "dflash2", "mtp"])
+def test_drafters_run_on_a_card(notes: Notes, kind: str, tmp_path: Path) -> None:
+    ops = CudaOps("cuda:0", distrust=Distrust())
+    sequence = Sequence(1, [3, 4, 5, 6], 4, SamplingParams(), pages=[0])
+    if kind == "mtp":
+        path = tmp_path / "mtp.gguf"
+        path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+        drafter = open_drafter("mtp", target_on(ops, path), None)
+    else:
+        target = target_on(ops, target_path("dflash_qwen3"))
+        path = draft_path("dflash_qwen3", kind, "hf", tmp_path)
+        drafter = open_drafter("dflash", target, path)
+    width = len(drafter.needs) * ops.shape.n_embd
+    drafter.observe(sequence, 0, 3, np.zeros((3, width), np.float32))
+    assert len(drafter.propose(sequence, 4, 4).tokens) >= 1
+    assert any(name == "matmul" for name, *_ in notes.launches)
+    drafter.close()
+    ops.close()
+    assert not notes.memory
