@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from engine.ops import cuda_device
 from kernels.loader import SOURCES
 from kernels.variants import Variant
+from tests.kernels.cuda.on_host import build
 from tests.kernels.cuda.test_cuda_ops_without_card import Notes, notes  # noqa: F401
 
 HERE = Path(__file__).parent
@@ -55,16 +54,12 @@ def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
     name = "-".join([variant.file, *(str(n) for _, n in variant.defines)])
     library = folder / f"{name}.so"
     if not library.exists():
-        compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-        assert compiler, "A C++ compiler is needed to run kernels on the processor."
         text = f'#include "{HERE / "lockstep.h"}"\n' + _text(variant.file, set())
         entries = "".join(ENTRY.format(kernel) for kernel in NAMES.findall(text))
         source = folder / f"{name}.cpp"
         source.write_text(text + DRIVER + entries, encoding="utf-8")
         defines = [f"-D{key}={value}" for key, value in variant.defines]
-        flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w", *defines]
-        command = [compiler, *flags, "-o", str(library), str(source)]
-        subprocess.run(command, check=True, timeout=120)
+        return build(source, library, *defines)
     return ctypes.CDLL(str(library))
 
 

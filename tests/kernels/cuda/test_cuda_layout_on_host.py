@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine.ops.cuda_device import codebook, stored_as
+from engine.ops.cuda_device import stored_as
 from engine.quants import QuantType, by_name, dequantize
 from kernels.loader import SOURCES, expand
 from kernels.variants import BOOKS, F16_TILES, chunk
+from tests.kernels.cuda.on_host import build, fill_codebook
 from tests.reference.blocks import random_tensor
 from tests.reference.packing import FORMATS, pack
 
@@ -56,10 +55,8 @@ extern "C" void run(const u8* table, const int* tokens, const int* found, int* r
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
     folder = tmp_path_factory.mktemp("host")
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert compiler, "A C++ compiler is needed to test the layout code."
 
-    def build(file: str, driver: str, kind: QuantType) -> ctypes.CDLL:
+    def build_file(file: str, driver: str, kind: QuantType) -> ctypes.CDLL:
         type_id = stored_as(kind.id) if file == "repack.cu" or kind.name in FORMATS else kind.id
         ptx = (SOURCES / "include" / "ptx.cuh").read_text(encoding="utf-8")
         text = expand(file).replace(ptx.replace("#pragma once\n", ""), "")
@@ -67,24 +64,12 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
         source = folder / f"{file}-{type_id}-{kind.id}.cpp"
         source.write_text(text, encoding="utf-8")
         library = folder / f"{file}-{type_id}-{kind.id}.so"
-        flags = [
-            "-std=c++17",
-            "-O1",
-            "-shared",
-            "-fPIC",
-            "-ffp-contract=off",
-            "-w",
-            f"-DTYPE={type_id}",
-            f"-DFROM={kind.id}",
-        ]
-        subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True, timeout=60)
-        built = ctypes.CDLL(str(library))
+        built = build(source, library, f"-DTYPE={type_id}", f"-DFROM={kind.id}")
         if type_id in BOOKS:
-            book = codebook(kind)
-            (ctypes.c_uint16 * book.size).in_dll(built, "codebook")[:] = book.tolist()
+            fill_codebook(built, kind)
         return built
 
-    return build
+    return build_file
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +41,7 @@ from engine.ops.cuda_step import (
 from kernels import variants
 from kernels.loader import SOURCES
 from kernels.variants import F16, INT8
+from tests.kernels.cuda.on_host import build
 
 HERE = Path(__file__).parent
 DRIVER = """
@@ -72,8 +71,6 @@ extern "C" void sums(const Product* p, int m, int row, int shares, float* all, f
 def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """`addends_of` of product.cuh, compiled for the processor."""
     folder = tmp_path_factory.mktemp("host")
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert compiler, "A C++ compiler is needed to test the reading of products."
     text = (SOURCES / "include" / "product.cuh").read_text(encoding="utf-8")
     text = (
         text[: text.index("// The same with the parts shared")]
@@ -82,10 +79,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     )
     source = folder / "product.cpp"
     source.write_text(f'#include "{HERE / "host.h"}"\n' + text + DRIVER, encoding="utf-8")
-    library = folder / "product.so"
-    flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
-    subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True, timeout=60)
-    return ctypes.CDLL(str(library))
+    return build(source, folder / "product.so")
 
 
 def compute(

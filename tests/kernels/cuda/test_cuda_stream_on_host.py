@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +26,7 @@ from engine.ops.two_level import two_level
 from engine.quants import by_name, dequantize
 from kernels.loader import SOURCES, expand
 from kernels.variants import INT8, Variant
+from tests.kernels.cuda.on_host import build
 from tests.kernels.cuda.test_cuda_plans import reader
 from tests.kernels.cuda.test_cuda_unit_on_host import HERE, int8_blocks
 from tests.reference.blocks import random_tensor
@@ -40,8 +39,6 @@ PARTS = (("Q4_K", 144), ("Q6_K", 80), ("Q8_0", 20), ("Q4_K", 16))
 
 def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
     """A variant of matmul.cu for the processor."""
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert compiler, "A C++ compiler is needed to test the products."
     text = expand(variant.file)
     for name, after in (("ptx", None), ("activation", "// Where a kernel puts")):
         header = (SOURCES / "include" / f"{name}.cuh").read_text(encoding="utf-8")
@@ -51,19 +48,8 @@ def compiled(variant: Variant, folder: Path) -> ctypes.CDLL:
         text = text.replace(cut, "")
     (folder / "headers.h").write_text(text, encoding="utf-8")
     library = folder / "matmul.so"
-    flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", "-w", "-ffp-contract=off"]
     defines = [f"-D{name}={value}" for name, value in variant.defines]
-    command = [
-        compiler,
-        *flags,
-        *defines,
-        f"-I{folder}",
-        "-o",
-        str(library),
-        str(HERE / "unit.cpp"),
-    ]
-    subprocess.run(command, check=True, timeout=60)
-    return ctypes.CDLL(str(library))
+    return build(HERE / "unit.cpp", library, "-pthread", f"-I{folder}", *defines)
 
 
 @pytest.mark.parametrize("arch", (75, 90))

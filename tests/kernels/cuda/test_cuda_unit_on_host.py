@@ -7,19 +7,18 @@ layouts, unpacking, scales, minima and exact sums.
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine.ops.cuda_device import codebook, stored_as
+from engine.ops.cuda_device import stored_as
 from engine.ops.two_level import _factor, _levels, two_level
 from engine.quants import QuantType, by_name, dequantize
 from kernels.loader import SOURCES
 from kernels.variants import BOOKS
+from tests.kernels.cuda.on_host import build, fill_codebook
 from tests.reference.blocks import extreme, random_tensor
 from tests.reference.packing import FORMATS, pack
 
@@ -30,10 +29,8 @@ GROUPS = 2
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
     folder = tmp_path_factory.mktemp("unit")
-    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    assert compiler, "A C++ compiler is needed to test the products' unit."
 
-    def build(kind: QuantType, form: int) -> ctypes.CDLL:
+    def build_unit(kind: QuantType, form: int) -> ctypes.CDLL:
         type_id = stored_as(kind.id)
         texts = []
         for name in ("activation", "layout", "fragment", "unit"):
@@ -47,25 +44,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
             texts.append("".join(lines).partition("// Where a kernel puts")[0])
         (folder / "headers.h").write_text("".join(texts), encoding="utf-8")
         library = folder / f"unit-{type_id}-{form}.so"
-        flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", "-w", "-ffp-contract=off"]
         defines = [f"-DTYPE={type_id}", f"-DFORM={form}", f"-DNT={GROUPS}", "-DTILES=2"]
-        command = [
-            compiler,
-            *flags,
-            *defines,
-            f"-I{folder}",
-            "-o",
-            str(library),
-            str(HERE / "unit.cpp"),
-        ]
-        subprocess.run(command, check=True, timeout=60)
-        built = ctypes.CDLL(str(library))
+        built = build(HERE / "unit.cpp", library, "-pthread", f"-I{folder}", *defines)
         if type_id in BOOKS:
-            book = codebook(kind)
-            (ctypes.c_uint16 * book.size).in_dll(built, "codebook")[:] = book.tolist()
+            fill_codebook(built, kind)
         return built
 
-    return build
+    return build_unit
 
 
 def int8_blocks(x: np.ndarray) -> np.ndarray:
