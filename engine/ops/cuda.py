@@ -363,13 +363,17 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         return logits
 
     def _launch_graph(self, step: StepInput, tape: Tape) -> None:
-        bucket = next(b for b in BUCKETS if b >= len(step.tokens))
-        found = self._step.send(step, bucket)
-        tiles = next(b for b in BUCKETS if b >= found)
+        bucket, tiles = self.send(step)
         graph = tape.graphs.get((bucket, tiles))
         if graph is None:
             graph = tape.graphs[bucket, tiles] = self.graph(bucket, tiles, tape)
         graph.launch(stream=self.card.stream)
+
+    def send(self, step: StepInput) -> tuple[int, int]:
+        """Copy a short step's variables to the card; returns the rows and tiles of its graph."""
+        rows = next(b for b in BUCKETS if b >= len(step.tokens))
+        found = self._step.send(step, rows)
+        return rows, next(b for b in BUCKETS if b >= found)
 
     def graph(self, rows: int, tiles: int, tape: Tape | None = None) -> Any:
         """A new graph of a short step of `rows` rows in `tiles` tiles of attention, both of `BUCKETS`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.ops.base import StepInput
-from engine.ops.cuda import BUCKETS, CudaOps
+from engine.ops.cuda import CudaOps
 from engine.ops.cuda_buffers import MOST_ROWS
 from engine.ops.cuda_device import Card, told
 from kernels import variants
@@ -110,14 +110,14 @@ def _added(ops: CudaOps, step: StepInput, repeats: int) -> list[KernelTime]:
     card, names = ops.card, Counter[str]()
     with told():
         ops.run(step)
-        rows = next(b for b in BUCKETS if b >= len(step.tokens))
+        size = ops.send(step)
         try:
             card.wanted = lambda name: bool(names.update([name])) or True
-            whole = ops.graph(rows, rows)
+            whole = ops.graph(*size)
             found = []
             for name, launches in names.items():
                 card.wanted = name.__ne__
-                without = ops.graph(rows, rows)
+                without = ops.graph(*size)
                 pairs = [(_replayed(card, whole), _replayed(card, without)) for _ in range(repeats)]
                 seconds = statistics.median(a - b for a, b in pairs)
                 found.append(KernelTime(name, max(0.0, seconds), launches))

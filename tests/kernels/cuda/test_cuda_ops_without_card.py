@@ -247,12 +247,14 @@ def test_a_profile_leaves_each_kernel_out_once(notes: Notes) -> None:
     ops = CudaOps()
     record(ops, ("Q4_K", "Q6_K", "Q5_0"))
     ops.run(step(7, 7))
+    attention = {grid for name, grid, *_ in notes.launches if name == "attention"}
     notes.launches.clear()
     ops.graph(8, 8)
     whole = Counter(name for name, *_ in notes.launches)
     notes.launches.clear()
     found = profile(ops, step(7, 7))
     assert {t.name: t.launches for t in found} == dict(whole)
+    assert {grid for name, grid, *_ in notes.launches if name == "attention"} == attention
     launched = Counter(name for name, *_ in notes.launches)
     assert launched == {name: n * len(whole) for name, n in whole.items()}  # and once with all
     assert all(t.seconds == 0 for t in found)
