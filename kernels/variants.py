@@ -247,13 +247,13 @@ def groups_for(rows: int) -> int:
     return -(-rows // 8) if rows <= MOST_SHORT else -(-rows // 64) * 8
 
 
-def of_type(type_id: int, arch: int) -> Iterator[Variant]:
-    """What products with a matrix of one format need."""
+def of_type(type_id: int, arch: int, form: int = INT8) -> Iterator[Variant]:
+    """What products with a matrix of one format need; `form` is that of short steps."""
     if type_id in FLOATS:
         yield Variant("matmul_float.cu", (("TYPE", type_id),))
         return
     for groups in range(1, MOST_SHORT // 8 + 1):
-        yield matmul(type_id, F16 if type_id == F16_TILES else INT8, groups, arch).variant
+        yield matmul(type_id, form, groups, arch).variant
     yield matmul(type_id, F16, 8, arch).variant
 
 
@@ -268,9 +268,9 @@ def of_set(types: tuple[int, ...], form: int, arch: int) -> Iterator[Variant]:
         yield together(types, form, groups, arch).variant
 
 
-def of_experts(type_id: int, arch: int) -> Iterator[Variant]:
-    """What products with a stack of experts of one format need."""
-    yield experts_short(type_id, F16 if type_id == F16_TILES else INT8, arch).variant
+def of_experts(type_id: int, arch: int, form: int = INT8) -> Iterator[Variant]:
+    """What products with a stack of experts of one format need; `form` is that of short steps."""
+    yield experts_short(type_id, F16 if type_id == F16_TILES else form, arch).variant
     yield experts(type_id, F16, arch).variant
 
 

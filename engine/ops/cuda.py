@@ -107,6 +107,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
     def upload(self, tensor: Tensor) -> Weight:
         weight = self.card.upload(tensor, self._memory["model"])
         self._memory["model"] += weight.size
+        self._own.append(weight.address)
         self.formats.add(tensor.type.id)
         if weight.type_id in self.distrust.int8:
             self._short_form = F16

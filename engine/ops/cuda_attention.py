@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from typing import Any
 
@@ -121,10 +122,11 @@ class AttentionOps(Recorder):
         queries, sums, stats = Pointer(self._queries), Pointer(self._sums), Pointer(self._stats)
         heads, kv_heads = Int(s.n_heads), Int(s.n_kv_heads)
         group = s.n_heads // s.n_kv_heads
+        store = self._storing(qkv, layer, rope, q_norm, k_norm, eps, s.n_heads, gated)
 
         def launch(p: Pass) -> None:
             rows = self._step.rows(p)
-            self._store(qkv, layer, rope, q_norm, k_norm, eps, s.n_heads, gated, p)
+            store(p)
             tiles = Pointer(self._step.at(TILES, p))
             tile_heads = self._tile_heads[not p.short]
             args: tuple[Any, ...] = (
@@ -148,14 +150,14 @@ class AttentionOps(Recorder):
     def store(
         self, kv: Buffer, layer: int, rope: Rope, k_norm: Weight | None = None, eps: float = 0.0
     ) -> None:
-        self._add(lambda p: self._store(kv, layer, rope, None, k_norm, eps, 0, False, p), kv)
+        self._add(self._storing(kv, layer, rope, None, k_norm, eps, 0, False), kv)
 
     def _pages(self, layer: int) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
         """Keys and values of a layer with attention."""
         at = self._kv + 2 * layer * self._layer_bytes
         return Pointer(at), Pointer(at + self._layer_bytes)
 
-    def _store(
+    def _storing(
         self,
         qkv: Buffer,
         layer: int,
@@ -165,19 +167,22 @@ class AttentionOps(Recorder):
         eps: float,
         n_heads: int,
         gated: bool,
-        p: Pass,
-    ) -> None:
-        """Keys and values to their pages, and queries, if there are any, to their buffer."""
+    ) -> Callable[[Pass], None]:
+        """Launches that bring keys and values to their pages, and queries, if any, to their buffer."""
         s = self.shape
         kernel = self.card.kernel(next(variants.of_head(s.head_dim)), "rope_store")
         keys, values = self._pages(layer)
         args = (
-            self._product(qkv, p), self._step.rows(p), Int(gated),
             Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
             Float(eps), Pointer(self._frequencies(rope)), Int(rope.n_rot), Int(rope.interleaved),
             Float(rope.magnitude), Int(n_heads), Int(s.n_kv_heads), Pointer(self._queries), keys, values,
         )  # fmt: skip
-        self._launch(kernel, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, args)
+
+        def store(p: Pass) -> None:
+            whole = self._product(qkv, p), self._step.rows(p), Int(gated), *args
+            self._launch(kernel, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, whole)
+
+        return store
 
     def _move_rows(self, sequence: int, rows: Seq[int], kept: int, p: Pass) -> None:
         """Keys and values of tried `rows` to the places from `kept` on of their sequence."""

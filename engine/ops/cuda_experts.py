@@ -8,6 +8,8 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engine.errors import UnsupportedModel
 from engine.ops.cuda_buffers import (
     GROUP,
@@ -24,7 +26,7 @@ from engine.ops.cuda_device import SUPERBLOCK, TILE, Weight
 from engine.ops.cuda_recorder import Recorder, form_read
 from engine.ops.cuda_step import POSITIONS
 from kernels import variants
-from kernels.variants import Variant
+from kernels.variants import INT8, Variant
 
 MOST_EXPERTS, MOST_USED = 1024, 31
 KEPT = 2  # kernels/experts_short.cu
@@ -154,6 +156,7 @@ class ExpertOps(Recorder):
         of_shared = shared[0], shared[1], shared[2]
         mix = _Mixture(h, router, gate, up, down, of_shared, shared_gate, n_used)
         self._check(mix)
+        self._build(mix)
         for weight in (gate, up):
             h.forms.add(form_read(weight))
         h.forms.add(32)
@@ -360,10 +363,20 @@ class ExpertOps(Recorder):
             pairs, short = self._rows * mix.used, MOST_ROWS * mix.used
             sizes = (short, 2 * short, self._rows * (mix.used + 1), self._rows)
             found = [self._allocate("work", 4 * size) for size in sizes]
-            found.append(self.card.put_bytes(4 * MOST_ROWS // GROUP))
+            found.append(self._put(np.zeros(MOST_ROWS // GROUP, np.int32)))
             found += [self._allocate("work", 4 * size) for size in (pairs, pairs, places, tiles)]
             self._routes = Table(*found)
         return self._routes
+
+    def _build(self, mix: _Mixture) -> None:
+        """Kernels of short steps, which must be there before a graph is captured."""
+        arch, form = self.card.arch, self._short_form
+        wanted = [Variant("moe.cu")]
+        for weight in (mix.gate, mix.up, mix.down, *(mix.shared if mix.is_short else ())):
+            wanted += variants.of_experts(weight.type_id, arch, form)
+            if not mix.is_short and form_read(weight) == INT8:
+                wanted.append(variants.experts(weight.type_id, form, arch).variant)
+        self.card.build(wanted)
 
     def _check(self, mix: _Mixture) -> None:
         """Refuse what the kernels cannot do."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.errors import UnsupportedModel
 from engine.ops.base import Limits, Rope, Shape
@@ -66,6 +67,13 @@ class Recorder:
         self._own.append(address)
         return address
 
+    def _put(self, data: NDArray[Any]) -> int:
+        """A copy of a small array."""
+        address = self.card.put(data)
+        self._memory["work"] += data.nbytes
+        self._own.append(address)
+        return address
+
     def _add(
         self, launch: Callable[[Pass], None], *buffers: Buffer, layer: int | None = None
     ) -> Node:
@@ -101,8 +109,11 @@ class Recorder:
             for launch in b.launches
             if len(launch.beside) > 1
         }
-        for types in sets:
-            self.card.build(variants.of_set(types, self._short_form, self.card.arch))
+        # Whatever a graph needs is there before it is captured.
+        arch, form = self.card.arch, self._short_form
+        packed = {x.type_id for b in self._tape.buffers for x in b.launches if x.weights[0].packed}
+        wanted = [v for type_id in packed for v in variants.of_type(type_id, arch, form)]
+        self.card.build([*wanted, *(v for t in sets for v in variants.of_set(t, form, arch))])
         if self._library and launches:
             weights = min(max(map(_f16_bytes, launches)), SCRATCH_BYTES)
             widest = max(launch.weights[0].superblocks for launch in launches) * SUPERBLOCK
@@ -303,8 +314,7 @@ class Recorder:
         """The angles of a rope's pairs for each position, over pi, as doubles on the card."""
         known = self._ropes.get(id(rope))
         if known is None:
-            angle = rope.frequencies()
-            known = self._ropes[id(rope)] = (rope, self.card.put(angle / np.pi))
+            known = self._ropes[id(rope)] = (rope, self._put(rope.frequencies() / np.pi))
         return known[1]
 
 

@@ -42,15 +42,20 @@ def test_drafters_run_on_a_card(notes: Notes, kind: str, tmp_path: Path) -> None
     if kind == "mtp":
         path = tmp_path / "mtp.gguf"
         path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
-        drafter = open_drafter("mtp", target_on(ops, path), None)
+        target = target_on(ops, path)
+        there = set(notes.memory)
+        drafter = open_drafter("mtp", target, None)
     else:
         target = target_on(ops, target_path("dflash_qwen3"))
         path = draft_path("dflash_qwen3", kind, "hf", tmp_path)
+        there = set(notes.memory)
         drafter = open_drafter("dflash", target, path)
     width = len(drafter.needs) * ops.shape.n_embd
     drafter.observe(sequence, 0, 3, np.zeros((3, width), np.float32))
     assert len(drafter.propose(sequence, 4, 4).tokens) >= 1
     assert any(name == "matmul" for name, *_ in notes.launches)
     drafter.close()
+    left = sum(len(block) for at, block in notes.memory.items() if at not in there)
+    assert left < 10_000  # rows that were joined, and whose memory is used again
     ops.close()
     assert not notes.memory

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.config import Precision
 from engine.gguf import Tensor
 from engine.ops.base import Shape
 from engine.ops.cuda import CudaOps
@@ -49,6 +50,7 @@ def record_experts(ops: CudaOps, formats: tuple[str, str, str], shared: str, rou
         ops.head(h, table)
 
 
+@pytest.mark.parametrize("precision", (Precision.FAST, Precision.EXACT))
 @pytest.mark.parametrize(
     ("formats", "shared", "router", "nodes"),
     (
@@ -65,8 +67,9 @@ def test_experts_of_short_steps_are_few_nodes(
     shared: str,
     router: str,
     nodes: tuple[str, int, int],
+    precision: Precision,
 ) -> None:
-    ops = CudaOps()
+    ops = CudaOps(precision=precision)
     record_experts(ops, formats, shared, router)
     expected = parameters()
     for m in (1, 7, 9, 32, 33, 100):
