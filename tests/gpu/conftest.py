@@ -1,7 +1,18 @@
-"""Tests that need an NVIDIA card: without one, none of this folder is collected."""
+"""Tests that need an NVIDIA card: without one, none of this folder is collected.
+
+Several processes may share a card, but not with tests that take all of its memory, look at how much is free
+or time it. Those are marked `alone`, and run after the others:
+
+    python -m pytest tests/gpu -n 8 -m "not alone"; python -m pytest tests/gpu -m alone
+
+A test that takes longer than `LIMIT_S` ends its process, with a traceback of every thread and, where there
+are several processes, its name.
+"""
 
 from __future__ import annotations
 
+import faulthandler
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +30,42 @@ def _has_card() -> bool:
         return bool(cupy.cuda.runtime.getDeviceCount() > 0)
     except Exception:  # no CuPy, no driver, no card: all the same here
         return False
+
+
+LIMIT_S = 90.0
+_STDERR = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark, and keep the standard error that a test's captured one hides."""
+    config.addinivalue_line("markers", "alone: needs a card that nobody else uses")
+    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        config.stash[_STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who asks for the whole card runs alone."""
+    for item in items:
+        if "whole_card" in getattr(item, "fixturenames", ()):
+            item.add_marker("alone")
+
+
+@pytest.fixture(autouse=True)
+def limited(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the process of a test that hangs."""
+    stderr = request.config.stash[_STDERR]
+    faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=stderr)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def whole_card() -> Any:
+    """CUDA's calls, for a test that takes or looks at memory of the card; it runs alone."""
+    import cupy
+
+    return cupy.cuda.runtime
 
 
 collect_ignore_glob = [] if _has_card() else ["test_*.py"]

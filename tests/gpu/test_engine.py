@@ -44,12 +44,6 @@ def generate(engine: Engine, ids: list[int], sampling: SamplingParams = GREEDY) 
     return listener
 
 
-def free() -> int:
-    import cupy
-
-    return int(cupy.cuda.runtime.memGetInfo()[0])
-
-
 @pytest.mark.parametrize("architecture", DENSE)
 def test_greedy_text_equals_transformers(engine: Engine, architecture: str) -> None:
     truth = expected(architecture)
@@ -93,15 +87,15 @@ def test_cancel_one_of_several(engine: Engine) -> None:
     assert isinstance(second.end(), Finished) and len(second.tokens) == 48
 
 
-def test_memory_comes_back_and_models_change(engine: Engine) -> None:
+def test_memory_comes_back_and_models_change(engine: Engine, whole_card: Any) -> None:
     engine.load(model_path("llama"), CONFIG)
     engine.unload()
-    before = free()
+    before, _ = whole_card.memGetInfo()
     for architecture in (*DENSE, *DENSE):
         engine.load(model_path(architecture), CONFIG)
         generate(engine, [5, 6, 7])
     engine.unload()
-    assert abs(free() - before) < 8 << 20
+    assert abs(whole_card.memGetInfo()[0] - before) < 8 << 20
     assert engine.status().state == "empty"
 
 
@@ -119,15 +113,13 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_read(
         engine.load(model_path("llama"), config)
 
 
-def test_no_more_memory_is_needed_after_a_load(engine: Engine) -> None:
-    import cupy
-
+def test_no_more_memory_is_needed_after_a_load(engine: Engine, whole_card: Any) -> None:
     engine.load(model_path("qwen3"), CONFIG)
-    runtime, held = cupy.cuda.runtime, []
-    size = free()
+    held: list[int] = []
+    size, _ = whole_card.memGetInfo()
     while size > 1 << 20:
         try:
-            held.append(runtime.malloc(size))
+            held.append(whole_card.malloc(size))
         except RuntimeError:
             size //= 2
     try:
@@ -139,7 +131,7 @@ def test_no_more_memory_is_needed_after_a_load(engine: Engine) -> None:
             assert isinstance(listener.end(), Finished)
     finally:
         for address in held:
-            runtime.free(address)
+            whole_card.free(address)
 
 
 FAULT = """
@@ -214,6 +206,7 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.alone
 def test_the_bench_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(model_path("qwen3"))
     flags = ("-p", "64,100", "-n", "8", "-d", "0,70", "-r", "2", "--verify", "--profile")
@@ -227,6 +220,7 @@ def test_the_bench_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"embed", "add_norm", "attention", "swiglu"} <= names
 
 
+@pytest.mark.alone
 def test_the_self_test_passes(capsys: pytest.CaptureFixture[str]) -> None:
     facts = command(capsys, "selftest")
     assert facts["passed"], [c for c in facts["checks"] if not c["passed"]]
