@@ -6,7 +6,7 @@ import http.client
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,8 @@ def measure(
     """
     server = Server(ServerConfig(port=0), [Served(engine, "bench")])
     server.start()
-    words = _Words(engine)
+    assert engine.tokenizer is not None
+    words = Words(engine.tokenizer.encode)
     chat: Chat = [{"role": "user", "content": words.about(context)}]
     turns: list[_Timed] = []
     alone: list[_Timed] = []
@@ -98,19 +99,18 @@ def measure(
     )
 
 
-class _Words:
+class Words:
     """Texts of common words, none of which begin alike."""
 
-    def __init__(self, engine: Engine) -> None:
-        assert engine.tokenizer is not None
-        self._tokenizer = engine.tokenizer
+    def __init__(self, encode: Callable[[str], Sequence[Any]]) -> None:
+        self._encode = encode
         self._rng = random.Random(1)
 
     def about(self, n: int) -> str:
         """A text of about `n` tokens."""
         found = [str(self._rng.randrange(10**6)), *self._rng.choices(_WORDS.split(), k=n)]
-        while (much := len(self._tokenizer.encode(" ".join(found)))) > n and len(found) > 1:
-            del found[-max(1, (much - n) // 2) :]
+        while (much := len(self._encode(" ".join(found)))) > n and len(found) > 1:
+            del found[max(1, min(len(found) - 1, len(found) * n // much)) :]
         return " ".join(found)
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from engine.api.cached_turn import Words
 from engine.cli import main
 from tests.engine.oracle import model_path
 
@@ -26,3 +27,13 @@ def test_bench_times_the_api_and_a_turn_whose_chat_is_known(
     assert turn["new_tokens"] < turn["alone_tokens"] + 64 < turn["prompt_tokens"] - 100
     assert main(command) == 0
     assert "of them new" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("each", (1, 4))
+def test_words_are_as_many_tokens_as_wanted_however_many_a_word_is(each: int) -> None:
+    def encode(text: str) -> list[str]:
+        return [text[i : i + each] for i in range(0, len(text), each)]
+
+    words = Words(encode)
+    for n in (20, 400, 2000):
+        assert 0.7 * n <= len(encode(words.about(n))) <= n
