@@ -9,10 +9,12 @@ import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from engine.config import EngineConfig, Spec
 from engine.draft.files import tensor_specs
 from engine.ops.base import Shape
 from tests.bench import compare_llama_cpp as compare
@@ -26,26 +28,45 @@ assert flags["-fa"] == "1" and flags["-ngl"] == "99" and flags["-o"] == "jsonl"
 print("loading")
 for depth in flags.get("-d", "0").split(","):
     for n in flags["-p"].split(","):
-        print(json.dumps(dict(n_prompt=int(n), n_gen=0, n_depth=int(depth), avg_ns=1e9 * int(n))))
+        if n == "7":
+            sys.exit("GGML_ASSERT(rows) failed\\n[a trace]")
+        row = dict(n_prompt=int(n), n_gen=0, n_depth=int(depth), avg_ns=1e9 * int(n))
+        if n != "0":
+            print(json.dumps(row))
     if int(flags["-n"]):
         print(json.dumps(dict(n_prompt=0, n_gen=int(flags["-n"]), n_depth=int(depth), avg_ns=2e9)))
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the peer is a script")
-def test_every_figure_stands_beside_the_peer_s(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def peer(tmp_path: Path) -> Path:
     peer = tmp_path / "llama-bench"
     peer.write_text(PEER.format(python=sys.executable))
     peer.chmod(peer.stat().st_mode | stat.S_IXUSR)
-    flags = ["--peer", str(peer), "--device", "cpu", "-p", "20", "-n", "4", "-d", "0,64", "-r", "1"]
-    monkeypatch.setattr(sys, "argv", ["compare", str(model_path("llama")), *flags])
+    return peer
+
+
+def compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *flags: str
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """All that it found, its lines by name, and what it told."""
+    arguments = [str(model_path("llama")), "--device", "cpu", "-n", "4", "-r", "1", *flags]
+    monkeypatch.setattr(sys, "argv", ["compare", *arguments])
     assert compare.main() == 0
-    found = json.loads(capsys.readouterr().out)
-    lines = {line["what"]: line for line in found["lines"]}
+    out, told = capsys.readouterr()
+    found = json.loads(out)
+    return found, {line["what"]: line for line in found["lines"]}, told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the peer is a script")
+def test_every_figure_stands_beside_the_peer_s(
+    peer: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = "--peer", str(peer), "-p", "20", "-d", "0,64"
+    _, lines, _ = compared(monkeypatch, capsys, *flags)
     assert lines["prefill 20"]["peer"] == 1.0 and lines["decode at 64"]["peer"] == 2.0
     assert lines["pass of 8 at 64"]["peer"] == 8000.0
+    assert lines.pop("first token of 20")["ours"] > 0
     for line in lines.values():
         better = (
             line["ours"] / line["peer"]
@@ -53,6 +74,54 @@ def test_every_figure_stands_beside_the_peer_s(
             else line["peer"] / line["ours"]
         )
         assert line["ratio"] == pytest.approx(better) and line["ratio"] > 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the peer is a script")
+def test_a_peer_that_dies_leaves_out_what_it_died_of(
+    peer: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = "--peer", str(peer), "-p", "20", "-d", "0,64", "--passes", "4,7,9"
+    found, lines, told = compared(monkeypatch, capsys, *flags)
+    for depth in (0, 64):
+        assert lines[f"pass of 7 at {depth}"]["peer"] is None
+        assert lines[f"pass of 9 at {depth}"]["peer"] == 9000.0
+        assert lines[f"decode at {depth}"]["peer"] and f"pass of 1 at {depth}" in lines
+    assert found["peer_failures"] == 2 * [
+        "The peer ended with 1 in its passes: GGML_ASSERT(rows) failed"
+    ]
+    assert told.count("GGML_ASSERT") == 2 and "a trace" not in told
+
+
+def test_a_draft_is_only_there_for_what_it_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load, loaded = compare.Engine.load, []
+
+    def noted(engine: Any, path: Path, config: EngineConfig) -> Any:
+        loaded.append((config.spec, config.draft))
+        return load(engine, path, config)
+
+    monkeypatch.setattr(compare.Engine, "load", noted)
+    draft = str(model_path("llama"))
+    flags = "-p", "20", "--passes", "1,4", "--draft", draft, "--accept", "3"
+    found, lines, _ = compared(monkeypatch, capsys, *flags)
+    assert loaded == [(Spec.OFF, None), (Spec.CHAIN, draft)]
+    assert "prefill 20" in lines and "decode at 0" in lines and "pass of 4 at 0" in lines
+    parts = [
+        lines[f"  {part}, in passes of one"]["ours"]
+        for part in ("draft", "verify", "sample", "elsewhere")
+    ]
+    assert sum(parts) == pytest.approx(lines["  a step, in passes of one"]["ours"])
+    assert parts[0] > 0 and parts[1] > 0 and found["ours"]["forced"]
+
+
+def test_writing_has_its_share_of_the_card_s_bandwidth() -> None:
+    decode = {"context": 1, "tok_s": {"median": 500.0}, "of_read": 0.8}
+    facts = {"prefill": [], "decode": [decode], "passes": [], "forced": []}
+    assert [(x["what"], x["ours"]) for x in compare.table(facts, {}, 4)] == [
+        ("decode at 0", 500.0),
+        ("  of read bandwidth", 0.8),
+    ]
 
 
 def test_a_random_draft_fits_the_model_that_it_has_the_shapes_of(tmp_path: Path) -> None:
