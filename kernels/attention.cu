@@ -269,3 +269,46 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
   }
   write_activation(out, m, superblock, v);
 }
+
+constexpr int ROWS = 2;
+
+// The same for many rows, whose sums are of one split, of a product that lies whole where there are gates: grid (superblocks,
+// ceil(M / (4 ROWS))), 128 threads, a warp 256 columns of ROWS rows.
+extern "C" __global__ void __launch_bounds__(128, 8)
+combine_rows(const float* __restrict__ sums, const float2* __restrict__ stats, const int* __restrict__ positions, int columns, int M,
+             Product qkv, int gated, Activation out) {
+  const int superblock = blockIdx.x, first = ROWS * (4 * blockIdx.y + (threadIdx.x >> 5)), column = piece_column(superblock);
+  const int head = min(column, columns - 1) / HEAD_DIM;  // of both pieces
+  const float* factors = gated ? factors_at(qkv, (2 * head + 1) * HEAD_DIM) : nullptr;
+  wait_for_previous();
+  let_next_start();
+  float4 part[ROWS][2], gate[ROWS][2];
+  float squares[ROWS], factor[ROWS], whole[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    const int m = min(first + r, M - 1);
+    const bool is_there = positions[m] >= 0;
+    const float *from = sums + (size_t)m * columns + column, *of_gate = qkv.y + (size_t)m * qkv.width + column + (head + 1) * HEAD_DIM;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const bool inside = is_there && column + 16 * i < columns;
+      part[r][i] = load4(from + 16 * i, inside), gate[r][i] = load4(of_gate + 16 * i, inside && gated);
+    }
+    whole[r] = is_there ? __fdividef(1.0f, __ldcg(&stats[(size_t)m * (columns / HEAD_DIM) + head].y)) : 0;
+    squares[r] = gated ? read_squares(qkv, m) : 0, factor[r] = factors ? load1(factors + m, true) : 1;
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    if (first + r >= M) return;
+    const float f = gated ? factor[r] * factor_of(qkv, squares[r]) : 0;
+    const float4 a = part[r][0], b = part[r][1], c = gate[r][0], d = gate[r][1];
+    const float g[8] = {c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w};
+    float v[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      v[j] *= whole[r];
+      if (gated) v[j] = __fdividef(v[j], 1 + __expf(-f * g[j]));
+    }
+    write_pieces(out, first + r, superblock, v);
+  }
+}

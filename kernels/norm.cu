@@ -47,3 +47,51 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
   if (lane == 0) squares[m * superblocks + superblock] = sum;
   write_activation(out, m, superblock, v);
 }
+
+constexpr int ROWS = 2;
+
+// The same for many rows where y lies whole: grid (superblocks, ceil(M / (4 ROWS))), 128 threads, a warp 256 columns of ROWS rows.
+extern "C" __global__ void __launch_bounds__(128, 8)
+add_norm_rows(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares, int M,
+              Activation out) {
+  const int superblock = blockIdx.x, superblocks = gridDim.x, lane = threadIdx.x & 31;
+  const int first = ROWS * (4 * blockIdx.y + (threadIdx.x >> 5)), column = piece_column(superblock);
+  const bool inside[2] = {column < columns, column + 16 < columns};
+  const float* factors = factors_at(y, 256 * superblock);
+  float4 old[ROWS][2], added[ROWS][2];
+  float y_squares[ROWS], factor[ROWS];
+  wait_for_previous();
+  let_next_start();
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    const int m = min(first + r, M - 1);
+    const float *from = x + (size_t)m * columns + column, *from_y = y.y + (size_t)m * y.width + column;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      old[r][i] = load4(from + 16 * i, inside[i]);
+      added[r][i] = load4(from_y + 16 * i, inside[i] && y.count);
+    }
+    y_squares[r] = read_squares(y, m);
+    factor[r] = factors ? load1(factors + m, true) : 1;
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    if (first + r >= M) return;
+    const float f = factor[r] * factor_of(y, y_squares[r]);
+    float v[8], sum = 0;
+    float* to = x + (size_t)(first + r) * columns + column;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const float4 a = old[r][i], b = added[r][i];
+      const float4 z = make_float4(a.x + f * b.x, a.y + f * b.y, a.z + f * b.z, a.w + f * b.w);
+      const float4 w = load4(weight + column + 16 * i, inside[i]);
+      if (inside[i] && y.count) *(float4*)(to + 16 * i) = z;
+      sum += (z.x * z.x + z.y * z.y) + (z.z * z.z + z.w * z.w);
+      v[4 * i] = z.x * w.x, v[4 * i + 1] = z.y * w.y, v[4 * i + 2] = z.z * w.z, v[4 * i + 3] = z.w * w.w;
+    }
+#pragma unroll
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    if (lane == 0) squares[(first + r) * superblocks + superblock] = sum;
+    write_pieces(out, first + r, superblock, v);
+  }
+}

@@ -59,3 +59,43 @@ swiglu(Product gate_up, int columns, int together, Activation out) {
   }
   write_activation(out, m, superblock, h);
 }
+
+constexpr int ROWS = 2;
+
+// The same for many rows of a product that lies whole: grid (superblocks, ceil(M / (4 ROWS))), 128 threads, a warp 256 columns of
+// ROWS rows, whose loads go out together.
+extern "C" __global__ void __launch_bounds__(128, 8)
+swiglu_rows(Product gate_up, int columns, int M, Activation out) {
+  const int superblock = blockIdx.x, first = ROWS * (4 * blockIdx.y + (threadIdx.x >> 5)), column = piece_column(superblock);
+  const float *of_gate = factors_at(gate_up, 256 * superblock), *of_up = factors_at(gate_up, columns + 256 * superblock);
+  wait_for_previous();
+  let_next_start();
+  float4 gate[ROWS][2], up[ROWS][2];
+  float squares[ROWS], gate_factor[ROWS], up_factor[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    const int m = min(first + r, M - 1);
+    const float* from = gate_up.y + (size_t)m * gate_up.width + column;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      gate[r][i] = load4(from + 16 * i, column + 16 * i < columns);
+      up[r][i] = load4(from + columns + 16 * i, column + 16 * i < columns);
+    }
+    squares[r] = read_squares(gate_up, m);
+    gate_factor[r] = of_gate ? load1(of_gate + m, true) : 1, up_factor[r] = of_up ? load1(of_up + m, true) : 1;
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    if (first + r >= M) return;
+    const float factor = factor_of(gate_up, squares[r]), a = factor * gate_factor[r], b = factor * up_factor[r];
+    const float g[8] = {gate[r][0].x, gate[r][0].y, gate[r][0].z, gate[r][0].w, gate[r][1].x, gate[r][1].y, gate[r][1].z, gate[r][1].w};
+    const float u[8] = {up[r][0].x, up[r][0].y, up[r][0].z, up[r][0].w, up[r][1].x, up[r][1].y, up[r][1].z, up[r][1].w};
+    float h[8];
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      const float x = a * g[j];
+      h[j] = __fdividef(x, 1 + __expf(-x)) * (b * u[j]);
+    }
+    write_pieces(out, first + r, superblock, h);
+  }
+}

@@ -35,6 +35,7 @@ from engine.ops.cuda_buffers import (
     Product,
     Tape,
     activation_of,
+    is_whole,
 )
 from engine.ops.cuda_delta import DeltaOps
 from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
@@ -255,30 +256,39 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         h = Buffer(x.width, eps=eps)
         if y and not y.launches:
             y.forms.add(32)
-        kernel = self.card.kernel(Variant("norm.cu"), "add_norm")
+        short, many = (
+            self.card.kernel(Variant("norm.cu"), name) for name in ("add_norm", "add_norm_rows")
+        )
 
         def launch(p: Pass) -> None:
             added = Product(x.at("32"), x.width)
             if y:
                 added = self._read(y, p)
                 added.count = max(1, added.count)  # 0 says that nothing is added
-            args = (
-                Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width),
-                Pointer(h.at("squares")), activation_of(h, p),
+            args: tuple[Any, ...] = (
+                Pointer(x.at("32")), added, Pointer(weight.address), Int(x.width), Pointer(h.at("squares"))
             )  # fmt: skip
-            self._launch_shared(kernel, h.width, p, args, warps=8)
+            if not p.short and is_whole(added):
+                self._launch_many(many, h.width, p, (*args, Int(p.rows), activation_of(h, p)))
+            else:
+                self._launch_shared(short, h.width, p, (*args, activation_of(h, p)), warps=8)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
 
     def swiglu(self, gate_up: Buffer) -> Buffer:
         h = Buffer(gate_up.width // 2)
-        kernel = self.card.kernel(Variant("swiglu.cu"), "swiglu")
+        short, many = (
+            self.card.kernel(Variant("swiglu.cu"), name) for name in ("swiglu", "swiglu_rows")
+        )
 
         def launch(p: Pass) -> None:
-            args = self._product(gate_up, p), Int(h.width), Int(p.short), activation_of(h, p)
+            product, to = self._product(gate_up, p), activation_of(h, p)
+            if not p.short and is_whole(product):
+                self._launch_many(many, h.width, p, (product, Int(h.width), Int(p.rows), to))
+                return
             launch_it = self._launch_shared if p.short else self._launch_wide
-            launch_it(kernel, h.width, p, args)
+            launch_it(short, h.width, p, (product, Int(h.width), Int(p.short), to))
 
         self._add(launch, gate_up, h)
         return h

@@ -19,6 +19,7 @@ from engine.ops.cuda_buffers import (
     Pass,
     Pointer,
     activation_of,
+    is_whole,
 )
 from engine.ops.cuda_device import Weight, told
 from engine.ops.cuda_recorder import Recorder
@@ -26,6 +27,7 @@ from engine.ops.cuda_step import TILES
 from kernels import variants
 
 PAGE = 64
+_TOGETHER = 16  # rows of a block of `rope_store_rows` that takes values
 
 
 class View(ctypes.Structure):
@@ -117,7 +119,9 @@ class AttentionOps(Recorder):
         _, tiled = variants.of_head(s.head_dim)
         attention = self.card.kernel(tiled, "attention")
         flash = self.card.kernel(self._flash.variant, "flash", self._flash.shared)
-        combine = self.card.kernel(tiled, "combine")
+        combine, combine_rows = (
+            self.card.kernel(tiled, name) for name in ("combine", "combine_rows")
+        )
         keys, values = self._pages(layer)
         queries, sums, stats = Pointer(self._queries), Pointer(self._sums), Pointer(self._stats)
         heads, kv_heads = Int(s.n_heads), Int(s.n_kv_heads)
@@ -138,9 +142,16 @@ class AttentionOps(Recorder):
                 self._launch(attention, (p.tiles, blocks, splits), 128, args)
             else:
                 self._launch(flash, (blocks, 1, p.tiles), 2 * self._flash.rows, args)
+            product, to = self._product(qkv, p), activation_of(out, p)
+            if not p.short and is_whole(product):
+                args = (
+                    sums, stats, Pointer(rows.positions), Int(out.width), Int(p.rows), product, Int(gated),
+                    to,
+                )  # fmt: skip
+                self._launch_many(combine_rows, out.width, p, args)
+                return
             args = (
-                sums, stats, rows, view, Int(splits), Int(out.width), self._product(qkv, p), Int(gated),
-                activation_of(out, p),
+                sums, stats, rows, view, Int(splits), Int(out.width), product, Int(gated), to
             )  # fmt: skip
             self._launch_shared(combine, out.width, p, args)
 
@@ -170,7 +181,10 @@ class AttentionOps(Recorder):
     ) -> Callable[[Pass], None]:
         """Launches that bring keys and values to their pages, and queries, if any, to their buffer."""
         s = self.shape
-        kernel = self.card.kernel(next(variants.of_head(s.head_dim)), "rope_store")
+        few, many = (
+            self.card.kernel(next(variants.of_head(s.head_dim)), name)
+            for name in ("rope_store", "rope_store_rows")
+        )
         keys, values = self._pages(layer)
         args = (
             Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
@@ -179,8 +193,13 @@ class AttentionOps(Recorder):
         )  # fmt: skip
 
         def store(p: Pass) -> None:
-            whole = self._product(qkv, p), self._step.rows(p), Int(gated), *args
-            self._launch(kernel, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, whole)
+            product = self._product(qkv, p)
+            whole = product, self._step.rows(p), Int(gated), *args
+            if p.short or rope.n_rot % 4 or not is_whole(product):
+                self._launch(few, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, whole)
+                return
+            blocks = p.rows + s.n_kv_heads * -(-p.rows // _TOGETHER)
+            self._launch(many, (blocks, 1, 1), 128, (*whole, Int(p.rows)))
 
         return store
 

@@ -237,11 +237,18 @@ def product_of(buffer: Buffer, p: Pass, arch: int, processors: int) -> Product:
         if launch.factors or not variants.chunk(type_id):
             continue
         cut = cut_of(launch, p, arch, processors)
+        if cut.per_block % launch.weights[0].superblocks == 0:
+            continue
         part.parts = buffer.at(f"parts{i}")
         part.superblocks = launch.weights[0].superblocks
         part.column_tiles, part.units = cut.batch_tiles, cut.per_block
         part.tiles, part.columns = cut.build.tiles, GROUP * cut.build.groups
     return product
+
+
+def is_whole(product: Product) -> bool:
+    """Whether each row lies in `y` as one, though factors may be missing."""
+    return not any(part.units or part.more for part in product.part[: product.count])
 
 
 def put_together(launches: Iterable[Launch], arch: int) -> None:

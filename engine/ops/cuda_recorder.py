@@ -182,6 +182,10 @@ class Recorder:
         threads = 32 * warps if p.short else 32
         self._launch(kernel, (-(-width // SUPERBLOCK), p.rows, 1), threads, args)
 
+    def _launch_many(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
+        """A kernel for many rows whose warps take 256 columns of two rows each."""
+        self._launch(kernel, (-(-width // SUPERBLOCK), -(-p.rows // 8), 1), 128, args)
+
     def _product(self, buffer: Buffer, p: Pass) -> Product:
         return product_of(buffer, p, self.card.arch, self.card.processors)
 

@@ -74,16 +74,22 @@ DEVICE void write_int8(u8* block, int g, const float (&v)[8]) {
   if (lane == 0) ((float*)(block + INT8_E))[g] = E;
 }
 
-DEVICE void write_f16(u8* block, int g, const float (&v)[8]) {
-  const int lane = threadIdx.x & 31, slab = lane >> 2;
+// The power of two at or below the largest magnitude that a warp holds, and its inverse; NaN and infinity stay what they are
+// through it.
+DEVICE void f16_scale(const float (&v)[8], float& E, float& inverse) {
   float high = 0;
 #pragma unroll
   for (int i = 0; i < 8; i++) high = fmaxf(high, fabsf(v[i]));
 #pragma unroll
   for (int o = 1; o < 32; o <<= 1) high = fmaxf(high, __shfl_xor_sync(~0u, high, o));
-  // The power of two at or below the largest magnitude; NaN and infinity stay what they are through `inverse`.
   const u32 exponent = min(max(__float_as_uint(high) >> 23, 32u), 222u);
-  const float E = __uint_as_float(exponent << 23), inverse = __uint_as_float((254 - exponent) << 23);
+  E = __uint_as_float(exponent << 23), inverse = __uint_as_float((254 - exponent) << 23);
+}
+
+DEVICE void write_f16(u8* block, int g, const float (&v)[8]) {
+  const int lane = threadIdx.x & 31, slab = lane >> 2;
+  float E, inverse;
+  f16_scale(v, E, inverse);
   const int k = 8 * (lane & 3);
   u8* to = block + 512 * slab + 16 * (4 * g + ((k & 15) >> 2)) + 8 * (k >> 4);
 #pragma unroll
@@ -109,4 +115,25 @@ DEVICE void write_activation(const Activation& out, int m, int superblock, const
   const size_t block = (size_t)superblock * out.groups + (m >> 3);
   if (out.int8) write_int8(out.int8 + block * INT8_BLOCK, m & 7, v);
   if (out.f16) write_f16(out.f16 + block * F16_BLOCK, m & 7, v);
+}
+
+// The same for many rows, whose products read f16 alone: lane 4s + t holds columns 32s + 4t .. + 3 and 32s + 16 + 4t .. + 3, so that
+// what it writes is one piece.
+DEVICE int piece_column(int superblock) { return 256 * superblock + 8 * (threadIdx.x & 28) + 4 * (threadIdx.x & 3); }
+
+DEVICE void write_pieces(const Activation& out, int m, int superblock, const float (&v)[8]) {
+  const int lane = threadIdx.x & 31, column = piece_column(superblock);
+  if (out.f32) {
+    float* to = out.f32 + (size_t)m * out.columns + column;
+    if (column < out.columns) *(float4*)to = make_float4(v[0], v[1], v[2], v[3]);
+    if (column + 16 < out.columns) *(float4*)(to + 16) = make_float4(v[4], v[5], v[6], v[7]);
+  }
+  if (!out.f16) return;
+  u8* block = out.f16 + ((size_t)superblock * out.groups + (m >> 3)) * F16_BLOCK;
+  float E, inverse;
+  f16_scale(v, E, inverse);
+  const uint4 piece = make_uint4(half2_of(v[0] * inverse, v[2] * inverse), half2_of(v[1] * inverse, v[3] * inverse),
+                                 half2_of(v[4] * inverse, v[6] * inverse), half2_of(v[5] * inverse, v[7] * inverse));
+  *(uint4*)(block + 512 * (lane >> 2) + 16 * (4 * (m & 7) + (lane & 3))) = piece;
+  if (lane == 0) ((float*)(block + F16_E))[m & 7] = E;
 }

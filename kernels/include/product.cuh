@@ -212,3 +212,10 @@ DEVICE float factor_of(const Product& p, float squares) {
   for (int o = 16; o; o >>= 1) squares += __shfl_xor_sync(~0u, squares, o);
   return rsqrtf(squares / p.columns + p.eps);
 }
+
+// Of a product that lies whole in `y`, as those of many rows mostly do: the factor of row m at a column, with the norm's, by a warp.
+DEVICE const float* factors_at(const Product& p, int row) {
+  const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
+  const bool fourth = p.count > 3 && row >= p.part[2].row_end;
+  return fourth ? p.part[3].parts : third ? p.part[2].parts : second ? p.part[1].parts : p.part[0].parts;
+}
