@@ -213,6 +213,7 @@ class Runner:
             slots,
             parents,
             np.array(tried if any(tried) else [], dtype=np.int32),
+            keeps=[(i, *keep) for i, span in enumerate(step.spans) for keep in span.keeps],
         )
         return step_input, tuple(first_rows)
 
@@ -226,7 +227,8 @@ class Runner:
         if not isinstance(error, BadLogits):
             return error
         try:
-            layer = self.ops.first_bad_layer(self._input(Step((span,)))[0])
+            alone = Step((replace(span, keeps=()),))
+            layer = self.ops.first_bad_layer(self._input(alone)[0])
         except EngineError:
             log.exception("The layer that first gave NaN or infinity cannot be found")
             return error

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from engine.cache.prefix import PrefixCache
 from engine.errors import ContextOverflow
+from engine.ops.base import MOST_KEPT
 from engine.types import Draft, Sequence, Span, Step
 
 STEP_S = 0.5
@@ -39,7 +40,7 @@ class Scheduler:
     on from there, or is computed again where RAM is short, so its text does not change.
 
     A model with recurrent state can only go on from a prefix whose state was kept: spans end where a
-    checkpoint is due.
+    checkpoint is due, or the step leaves the state on its way.
     """
 
     def __init__(
@@ -89,15 +90,17 @@ class Scheduler:
         room = self._room
         readers = sum(1 for s in self.running if _missing(s) > 1)
         most = MOST_GUESSED // max(1, len(self.running) - readers) - 1
+        n_kept = 0
         for sequence in list(self.running):
             if sequence not in self.running:
                 continue  # pre-empted for an older one in this very loop
             missing = _missing(sequence)
-            n = missing
+            n, keeps = missing, ()  # type: int, tuple[tuple[int, int], ...]
             if missing > 1:
                 n = min(missing, max(1, room // readers))
                 if self.cache.states is not None:
-                    n = min(n, self._next_checkpoint(sequence) - sequence.n_computed)
+                    n, keeps = self._keeps(sequence, n, MOST_KEPT - n_kept)
+                    n_kept += len(keeps)
                 room -= n
                 readers -= 1
             if self._reserve(sequence, sequence.n_computed + n):
@@ -109,7 +112,7 @@ class Scheduler:
                     draft = self._draft(sequence, self.guesser, most)
                 if draft is not None:
                     tokens += draft.tokens
-                spans.append(Span(sequence, start, tokens, n == missing, draft))
+                spans.append(Span(sequence, start, tokens, n == missing, draft, keeps))
         spans = [s for s in spans if s.sequence in self.running]
         return Step(tuple(spans)) if spans else None
 
@@ -214,10 +217,26 @@ class Scheduler:
         size = self.pool.page_tokens
         return sum(max(0, -(-len(s.tokens) // size) - len(s.pages)) + 1 for s in self.running)
 
-    def _next_checkpoint(self, sequence: Sequence) -> int:
-        """Where the next span of a prompt must end at the latest."""
+    def _keeps(
+        self, sequence: Sequence, n: int, most: int
+    ) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """How many tokens of a prompt, up to n, a span may have, and its `keeps`, up to `most`."""
+        start, least = sequence.n_computed, self.cache.memory.least_kept
+        keeps: list[tuple[int, int]] = []
+        at = start
+        while (end := self._next_checkpoint(sequence, at)) < start + n:
+            if not (least and sequence.cached) or len(keeps) == most or end - at < least:
+                break
+            if (slot := self.cache.slot_on_the_way(sequence, end)) is None:
+                break
+            keeps.append((end - start, slot))
+            at = end
+        return min(n, end - start), tuple(keeps)
+
+    def _next_checkpoint(self, sequence: Sequence, n: int) -> int:
+        """Where a span of a prompt must end at the latest, or its state be kept, behind n tokens."""
         assert self.cache.states is not None
-        size, n, all_of = self.pool.page_tokens, sequence.n_computed, len(sequence.tokens)
+        size, all_of = self.pool.page_tokens, len(sequence.tokens)
         due = (n // self.cache.states.spacing + 1) * self.cache.states.spacing
         last = (all_of - 1) // size * size
         return min(

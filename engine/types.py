@@ -373,6 +373,7 @@ class Sequence:
     n_given: int = -1  # tokens that it needed not to compute when it first began
     given_answer: bool = False  # whether some of them were written, and not read, before
     branch: int = 0  # tokens that are known of another prompt, though not the state behind them
+    kept: list[tuple[int, int]] = field(default_factory=list)  # what its running span keeps
     checkpoint: Node | None = None  # where its newest state inside the answer is kept
     saved: Saved | None = None  # what it had when it gave its place to another
     drafts: bool = True  # whether its tokens may be guessed ahead
@@ -437,7 +438,8 @@ class Span:
 
     `start` is the position of `tokens[0]`; `want_logits` asks for the last token's logits, or with a draft,
     which is all but the first of `tokens`, for every token's. Of a step that is launched before its tokens
-    are known they are -1 - r, for what row r of the one before gives.
+    are known they are -1 - r, for what row r of the one before gives. Of each of `keeps`, (n, slot), the
+    recurrent state after the first n tokens is to be in the slot, too.
     """
 
     sequence: Sequence
@@ -445,6 +447,7 @@ class Span:
     tokens: tuple[int, ...]
     want_logits: bool
     draft: Draft | None = None
+    keeps: tuple[tuple[int, int], ...] = ()
 
     @property
     def parents(self) -> tuple[int, ...]:

@@ -5,7 +5,8 @@
 // States are f32 [slot][value head][dv][dk], tails [slot][taps - 1][q|k|v], oldest first: the rows before the convolution.
 // Value head j goes with key head j % n_k. A token is a step of one loop, whose bits do not depend on the batch; prompts go in chunks
 // (delta_chunk.cu). row: all three for a step of one row.
-// Sequence s of a step is int4 {first row, rows, 2 slot + tried, position of the first row}. Rows that are only tried leave
+// Sequence s of a step is int4 {first row, rows, 2^16 source + 4 slot + 2 later + tried, position of the first row}: the state in slot
+// `source`, mostly the same, becomes that in `slot`. A later part of a sequence goes on from what the part before it leaves. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
 // H200, 2026-11-30, 48 heads, a layer in a graph: 5.8 us for a row (`row`), 18 for 16 (`recur` 12).
 #include "delta.cuh"
@@ -43,7 +44,7 @@ convolve(Product mixed, const int* __restrict__ positions, const int* __restrict
   const int value_head = 2 * (blockIdx.x - s.n_k) + warp, head = is_value ? 2 * s.n_k + value_head : blockIdx.x + warp * s.n_k;
   const int channel = head * DIM + 4 * lane;
   const int4 span = spans[sequence[m]];
-  const float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv + channel;
+  const float* tail = tails + (size_t)source_of(span) * (s.taps - 1) * qkv + channel;
   int rows[4];
   float4 x[4], sum = make_float4(0, 0, 0, 0);
   Addends addends[4];
@@ -125,7 +126,7 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
   const int4 span = is_rest ? make_int4(0, 0, 0, 0) : spans[blockIdx.y];
   const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3));
-  const int slot = span.z >> 1, end = span.x + span.y;
+  const int end = span.x + span.y;
   const bool tried = span.z & 1;
   if (span.y == 0 || is_chunked(span, least)) {
     wait_for_previous();
@@ -135,7 +136,10 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
         if (positions[m] < 0) write_activation(out, m, blockIdx.x, zeros);
     return;
   }
-  float* state = states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
+  auto state_of = [&](int slot) {
+    return states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
+  };
+  const float* state = state_of(source_of(span));
   Columns columns;
   columns.load(state, span.w == 0);  // this layer's states were last written a step ago
   wait_for_previous();
@@ -219,10 +223,10 @@ recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32*
     __syncthreads();
   }
   if (!tried) {
-    columns.store(state);
-    const size_t tail = (size_t)slot * (s.taps - 1) * (2 * s.n_k + s.n_v) * DIM;
+    columns.store(state_of(slot_of(span)));
+    const size_t tail = (size_t)(s.taps - 1) * (2 * s.n_k + s.n_v) * DIM;
     for (int c = 128 * blockIdx.x + threadIdx.x; c < (2 * s.n_k + s.n_v) * DIM; c += 128 * gridDim.x)
-      move_tail(tails + tail, s, span, blockIdx.y, c);
+      move_tail(tails + slot_of(span) * tail, tails + source_of(span) * tail, s, span, blockIdx.y, c);
   }
   if (!gate.arrived || !is_last(gate.arrived + blockIdx.y * (s.n_v / 2) + head / 2, 2 * SLICES, &order)) return;
   for (int m = span.x + warp; m < end; m += 4)
@@ -250,7 +254,7 @@ row(Product mixed, const int* __restrict__ positions, const int* __restrict__ se
   const int channel = warp == 0   ? key_head * DIM + 4 * lane
                       : warp == 1 ? (s.n_k + key_head) * DIM + 4 * lane
                                   : (2 * s.n_k + head) * DIM + COLUMNS * slice + lane;
-  float* tail = tails + (size_t)(span.z >> 1) * keep * qkv + channel;
+  float* tail = tails + (size_t)slot_of(span) * keep * qkv + channel;
   const float* weight = conv1d + (size_t)channel * s.taps + keep;
   float4 taps[4], back[4];  // [how far back]
 #pragma unroll
@@ -265,7 +269,7 @@ row(Product mixed, const int* __restrict__ positions, const int* __restrict__ se
       if (is_there) back[j].x = tail[(keep - j) * qkv];
     }
   }
-  float* state = states + (((size_t)(span.z >> 1) * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
+  float* state = states + (((size_t)slot_of(span) * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
   Columns columns;
   columns.load(state, span.w == 0);
   const Addends addends = addends_of(mixed, 0, warp == 3 ? qkv + s.n_v * DIM + head + (lane & 1) * s.n_v : channel);
@@ -354,7 +358,7 @@ commit(const int4* __restrict__ spans, int sequence, Path path, float* __restric
        float* __restrict__ tails, long long layer_tails, Values s, long long layer_values) {
   const int4 span = spans[sequence];
   const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3)), slot = span.z >> 1;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3)), slot = slot_of(span);
   auto of_layer = [&](const float* p) { return (const float*)((const u8*)p + blockIdx.y * layer_values); };
   const float *keys = of_layer(s.k), *ds = of_layer(s.d), *log_g = of_layer(s.log_g), *raw = of_layer(s.raw);
   states += blockIdx.y * layer_states, tails += blockIdx.y * layer_tails;

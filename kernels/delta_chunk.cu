@@ -293,26 +293,35 @@ DEVICE void times_triangle(float (&sum)[SOME][4], int from, const u32 (&high)[TI
   }
 }
 
+// The span of a step that goes on in chunks from the state that `span` leaves; -1 for none.
+DEVICE int next_of(const int4& span, const int4* spans, int least) {
+  int found = -1;
+  for (int i = 0; i < (int)gridDim.y; i++) {
+    const int4 other = spans[i];
+    if (is_later(other) && is_chunked(other, least) && source_of(other) == slot_of(span)) found = i;
+  }
+  return found;
+}
+
 // Grid (2 n_v, sequences), 128 threads: a warp takes 16 columns dv of a head. Registers hold S^T: of rows g and g + 8 of the warp's 16,
 // columns 2t and 2t + 1 of each tile of 8 dk or 8 rows of the chunk.
 extern "C" __global__ void __launch_bounds__(128, 1)
 chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, float* __restrict__ tails, Values s,
        const u8* __restrict__ work) {
   extern __shared__ __align__(128) u8 ring[];
-  const int4 span = spans[blockIdx.y];
+  int number = blockIdx.y;
+  int4 span = spans[number];
   const int head = blockIdx.x >> 1, key_head = head % s.n_k, warp = threadIdx.x >> 5, g = (threadIdx.x & 31) >> 2;
-  const int column = 64 * (blockIdx.x & 1) + 16 * warp + g, count = chunks_of(span, least);
-  int before = 0;
-  for (int i = 0; i < (int)blockIdx.y; i++) before += chunks_of(spans[i], least);
-  if (count == 0) {
+  const int column = 64 * (blockIdx.x & 1) + 16 * warp + g;
+  if (chunks_of(span, least) == 0 || is_later(span)) {  // which the blocks of the part before it do
     wait_for_previous();
     return;
   }
-  auto state_at = [&](int block) {
+  auto state_at = [&](int block, int slot) {
     const int warp = threadIdx.x >> 5, row = 64 * (block & 1) + 16 * warp + (threadIdx.x >> 2 & 7);
-    return states + (((size_t)(span.z >> 1) * s.n_v + (block >> 1)) * DIM + row) * DIM + 2 * (threadIdx.x & 3);
+    return states + (((size_t)slot * s.n_v + (block >> 1)) * DIM + row) * DIM + 2 * (threadIdx.x & 3);
   };
-  float* state = state_at(blockIdx.x);
+  const float* state = state_at(blockIdx.x, source_of(span));
   float S[DIM / 8][4];
 #pragma unroll
   for (int n = 0; n < DIM / 8; n++)
@@ -325,118 +334,128 @@ chunks(const int4* __restrict__ spans, int least, float* __restrict__ states, fl
   wait_for_previous();
   let_next_start();
 
-  auto fetch = [&](int chunk) {
-    u8* to = ring + chunk % STAGES * STAGE;
-    const int first = span.x + CHUNK * chunk, rows = min(CHUNK, span.x + span.y - first);
-    fetch_side(to, s.k, first, rows, s.n_k, key_head);
-    fetch_side(to + SIDE, s.q, first, rows, s.n_k, key_head);
-    const u8* from = work + ((size_t)(before + chunk) * s.n_v + head) * WORK;
-    for (int p = threadIdx.x; p < WORK / 16; p += 128) copy16(to + 2 * SIDE + 16 * p, from + 16 * p);
-    copies_commit();
-  };
-  if (STAGES > 1) fetch(0);
 #pragma unroll 1
-  for (int chunk = 0; chunk < count; chunk++) {
-    if (STAGES == 1) fetch(chunk);
-    copies_wait<0>();
-    __syncthreads();
-    if (STAGES > 1 && chunk + 1 < count) fetch(chunk + 1);
-    u8 *keys = ring + chunk % STAGES * STAGE, *queries = keys + SIDE;
-    const u8 *of_t = keys + 2 * SIDE, *of_p = of_t + TRIANGLE;
-    const float *decay = (const float*)(of_p + TRIANGLE), *rate = decay + CHUNK, *rest = decay + 2 * CHUNK;
-    const int first = span.x + CHUNK * chunk, rows = span.x + span.y - first;
-    const size_t at = ((size_t)first * s.n_v + head) * DIM + column;
-    const int lane = again(threadIdx.x & 31), t = lane & 3;
-    const int next_row = again(s.n_v * DIM), own = 2 * t * next_row;
-    const float* of_v = s.v + at;
-    float* of_o = s.o + at;
-    float d[TILES][4], sum[TILES][4], lift[2], inverse[2];
+  do {
+    const int count = chunks_of(span, least);
+    int before = 0;
+    for (int i = 0; i < number; i++) before += chunks_of(spans[i], least);
+    auto fetch = [&](int chunk) {
+      u8* to = ring + chunk % STAGES * STAGE;
+      const int first = span.x + CHUNK * chunk, rows = min(CHUNK, span.x + span.y - first);
+      fetch_side(to, s.k, first, rows, s.n_k, key_head);
+      fetch_side(to + SIDE, s.q, first, rows, s.n_k, key_head);
+      const u8* from = work + ((size_t)(before + chunk) * s.n_v + head) * WORK;
+      for (int p = threadIdx.x; p < WORK / 16; p += 128) copy16(to + 2 * SIDE + 16 * p, from + 16 * p);
+      copies_commit();
+    };
+    if (STAGES > 1) fetch(0);
+#pragma unroll 1
+    for (int chunk = 0; chunk < count; chunk++) {
+      if (STAGES == 1) fetch(chunk);
+      copies_wait<0>();
+      __syncthreads();
+      if (STAGES > 1 && chunk + 1 < count) fetch(chunk + 1);
+      u8 *keys = ring + chunk % STAGES * STAGE, *queries = keys + SIDE;
+      const u8 *of_t = keys + 2 * SIDE, *of_p = of_t + TRIANGLE;
+      const float *decay = (const float*)(of_p + TRIANGLE), *rate = decay + CHUNK, *rest = decay + 2 * CHUNK;
+      const int first = span.x + CHUNK * chunk, rows = span.x + span.y - first;
+      const size_t at = ((size_t)first * s.n_v + head) * DIM + column;
+      const int lane = again(threadIdx.x & 31), t = lane & 3;
+      const int next_row = again(s.n_v * DIM), own = 2 * t * next_row;
+      const float* of_v = s.v + at;
+      float* of_o = s.o + at;
+      float d[TILES][4], sum[TILES][4], lift[2], inverse[2];
 #pragma unroll
-    for (int n = 0; n < TILES; n++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int row = 8 * n + 2 * t + (e & 1);
-        d[n][e] = row < rows ? of_v[own + (8 * n + (e & 1)) * next_row + 8 * (e >> 1)] : 0;
-      }
-    lifts_of(S, lift, inverse);
-    in_order(decay[0], 20);
-    times_state(sum, S, lift, keys, lane, decay[0]);
-#pragma unroll
-    for (int n = 0; n < TILES; n++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int row = 8 * n + 2 * t + (e & 1);
-        d[n][e] = rate[row] * (d[n][e] - decay[row] * (inverse[e >> 1] * (1 / LIFT_K) * sum[n][e]));
-      }
-
-    float lift_d[2], inverse_d[2];
-    u32 high[TILES / 2][4], low[TILES / 2][4];
-    in_order(decay[0], 21);
-    lifts_of(d, lift_d, inverse_d);
-#pragma unroll
-    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
-#pragma unroll
-    for (int from = 0; from < TILES; from += SOME) {
-      float part[SOME][4];
-      times_triangle(part, from, high, low, of_t, lane);
-#pragma unroll
-      for (int n = 0; n < SOME; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) d[from + n][e] = inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e];
-    }
-
-    in_order(decay[0], 22);
-    times_state(sum, S, lift, queries, lane, decay[0]);
-    in_order(decay[0], 23);
-    lifts_of(d, lift_d, inverse_d);
-#pragma unroll
-    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
-#pragma unroll
-    for (int from = 0; from < TILES; from += SOME) {
-      float part[SOME][4];
-      times_triangle(part, from, high, low, of_p, lane);
-#pragma unroll
-      for (int n = 0; n < SOME; n++)
+      for (int n = 0; n < TILES; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          const int a = from + n, row = 8 * a + 2 * t + (e & 1);
-          const float x = (1 / LIFT_Q) * (decay[row] * inverse[e >> 1] * sum[a][e] + inverse_d[e >> 1] * part[n][e]);
-          if (row < rows) of_o[own + (8 * a + (e & 1)) * next_row + 8 * (e >> 1)] = x;
-          d[a][e] *= rest[row];
+          const int row = 8 * n + 2 * t + (e & 1);
+          d[n][e] = row < rows ? of_v[own + (8 * n + (e & 1)) * next_row + 8 * (e >> 1)] : 0;
         }
-    }
+      lifts_of(S, lift, inverse);
+      in_order(decay[0], 20);
+      times_state(sum, S, lift, keys, lane, decay[0]);
+#pragma unroll
+      for (int n = 0; n < TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const int row = 8 * n + 2 * t + (e & 1);
+          d[n][e] = rate[row] * (d[n][e] - decay[row] * (inverse[e >> 1] * (1 / LIFT_K) * sum[n][e]));
+        }
 
-    in_order(decay[0], 24);
-    lifts_of(d, lift_d, inverse_d);
+      float lift_d[2], inverse_d[2];
+      u32 high[TILES / 2][4], low[TILES / 2][4];
+      in_order(decay[0], 21);
+      lifts_of(d, lift_d, inverse_d);
 #pragma unroll
-    for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
-    in_order(decay[0], 25);
-    const float whole = decay[CHUNK - 1];
+      for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
 #pragma unroll
-    for (int from = 0; from < DIM / 8; from += SOME) {
-      in_order(decay[0], 30 + from);
-      float part[SOME][4] = {};
+      for (int from = 0; from < TILES; from += SOME) {
+        float part[SOME][4];
+        times_triangle(part, from, high, low, of_t, lane);
 #pragma unroll
-      for (int b = 0; b < TILES / 2; b++) {
-        u32 y[SOME][4];
+        for (int n = 0; n < SOME; n++)
 #pragma unroll
-        for (int n = 0; n < SOME; n++) load_b_turned(y[n], keys, 16 * b, from + n, lane);
-        mma_split(part, 0, high[b], low[b], y);
+          for (int e = 0; e < 4; e++) d[from + n][e] = inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e];
       }
+
+      in_order(decay[0], 22);
+      times_state(sum, S, lift, queries, lane, decay[0]);
+      in_order(decay[0], 23);
+      lifts_of(d, lift_d, inverse_d);
 #pragma unroll
-      for (int n = 0; n < SOME; n++)
+      for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-          S[from + n][e] = fmaf(whole, S[from + n][e], inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e]);
+      for (int from = 0; from < TILES; from += SOME) {
+        float part[SOME][4];
+        times_triangle(part, from, high, low, of_p, lane);
+#pragma unroll
+        for (int n = 0; n < SOME; n++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            const int a = from + n, row = 8 * a + 2 * t + (e & 1);
+            const float x = (1 / LIFT_Q) * (decay[row] * inverse[e >> 1] * sum[a][e] + inverse_d[e >> 1] * part[n][e]);
+            if (row < rows) of_o[own + (8 * a + (e & 1)) * next_row + 8 * (e >> 1)] = x;
+            d[a][e] *= rest[row];
+          }
+      }
+
+      in_order(decay[0], 24);
+      lifts_of(d, lift_d, inverse_d);
+#pragma unroll
+      for (int b = 0; b < TILES / 2; b++) split_a(d[2 * b], d[2 * b + 1], lift_d, high[b], low[b]);
+      in_order(decay[0], 25);
+      const float whole = decay[CHUNK - 1];
+#pragma unroll
+      for (int from = 0; from < DIM / 8; from += SOME) {
+        in_order(decay[0], 30 + from);
+        float part[SOME][4] = {};
+#pragma unroll
+        for (int b = 0; b < TILES / 2; b++) {
+          u32 y[SOME][4];
+#pragma unroll
+          for (int n = 0; n < SOME; n++) load_b_turned(y[n], keys, 16 * b, from + n, lane);
+          mma_split(part, 0, high[b], low[b], y);
+        }
+#pragma unroll
+        for (int n = 0; n < SOME; n++)
+#pragma unroll
+          for (int e = 0; e < 4; e++)
+            S[from + n][e] = fmaf(whole, S[from + n][e], inverse_d[e >> 1] * (1 / LIFT_K) * part[n][e]);
+      }
+      if (STAGES == 1) __syncthreads();
     }
-    if (STAGES == 1) __syncthreads();
-  }
-  state = state_at(again(blockIdx.x));
+    __syncthreads();
+    float* to = state_at(again(blockIdx.x), slot_of(span));
 #pragma unroll
-  for (int n = 0; n < DIM / 8; n++)
+    for (int n = 0; n < DIM / 8; n++)
 #pragma unroll
-    for (int r = 0; r < 2; r++) *(float2*)(state + 8 * r * DIM + 8 * n) = make_float2(S[n][2 * r], S[n][2 * r + 1]);
-  const int qkv = (2 * s.n_k + s.n_v) * DIM;
-  float* tail = tails + (size_t)(span.z >> 1) * (s.taps - 1) * qkv;
-  for (int c = 128 * blockIdx.x + threadIdx.x; c < qkv; c += 128 * gridDim.x) move_tail(tail, s, span, blockIdx.y, c);
+      for (int r = 0; r < 2; r++) *(float2*)(to + 8 * r * DIM + 8 * n) = make_float2(S[n][2 * r], S[n][2 * r + 1]);
+    const int qkv = (2 * s.n_k + s.n_v) * DIM;
+    const size_t tail = (size_t)(s.taps - 1) * qkv;
+    for (int c = 128 * blockIdx.x + threadIdx.x; c < qkv; c += 128 * gridDim.x)
+      move_tail(tails + slot_of(span) * tail, tails + source_of(span) * tail, s, span, number, c);
+    number = next_of(span, spans, least);
+    if (number >= 0) span = spans[number];
+  } while (number >= 0);
 }

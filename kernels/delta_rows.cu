@@ -123,7 +123,7 @@ convolve_rows(Product mixed, const int* __restrict__ positions, const int* __res
 #pragma unroll
         for (int j = 1; j < 4; j++) tap(sum, window[GROUP + r - j], taps[j][0], taps[j][1], taps[j][2], taps[j][3]);
       } else {
-        const int position = __shfl_sync(~0u, of_own, bit), slot = __shfl_sync(~0u, span.z, bit) >> 1;
+        const int position = __shfl_sync(~0u, of_own, bit), slot = __shfl_sync(~0u, source_of(span), bit);
         const float* tail = tails + (size_t)slot * (s.taps - 1) * qkv + channel;
         int row = m, missing = 0;
 #pragma unroll 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.cache.snapshot import Blob
 from engine.draft.base import Paged
-from engine.ops.base import Ops
+from engine.ops.base import LEAST_KEPT, Ops
 
 
 class Memory(Protocol):
@@ -17,6 +17,7 @@ class Memory(Protocol):
 
     page_bytes: int
     state_bytes: int
+    least_kept: int  # how many rows apart a step can leave states on its way; 0: not at all
 
     def read_page(self, page: int) -> Blob | None:
         """A copy of a page."""
@@ -54,6 +55,7 @@ class DeviceMemory:
         self._ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
         self.page_bytes = sum(sizes)
         self.state_bytes = ops.state_bytes()
+        self.least_kept = LEAST_KEPT if ops.keeps() else 0
 
     def read_page(self, page: int) -> Blob | None:
         if (blob := _room(self.page_bytes)) is not None:

@@ -89,19 +89,31 @@ class PrefixCache:
         """
         size, n = self.pool.page_tokens, len(tokens)
         full = n // size if sequence.keeps_answer else min(n, sequence.n_prompt) // size
-        node = None
+        node, kept = None, dict(sequence.kept)
         for i in range(sequence.n_known, full if sequence.cached else 0):
             # What it was given of an answer may be the beginning of this page.
             old = sequence.given_answer and i * size < sequence.n_given
             written = old or (i + 1) * size > sequence.n_prompt
             node = self.pool.register(sequence.pages, i, tokens, written)
             if node is None:
-                return
+                break
             sequence.n_known = i + 1
+            end = sequence.n_known * size
+            if end in kept and self._checkpoint(sequence, node, end, kept[end]):
+                sequence.kept.remove((end, kept[end]))
+        self._give_kept(sequence)
         end = sequence.n_known * size
         at_end = end == n or (span.draft is not None and end == n // size * size)
         if node is not None and self.states is not None and at_end:
             self._checkpoint(sequence, node, end)
+
+    def slot_on_the_way(self, sequence: Sequence, end: int) -> int | None:
+        """A slot for the state after `end` tokens, which the sequence's next span is to leave there; None
+        where that cannot be."""
+        slot = self.states.take() if self.states is not None else None
+        if slot is not None:
+            sequence.kept.append((end, slot))
+        return slot
 
     def end(self, sequence: Sequence, sound: bool = True) -> None:
         """A sequence is done; where it is not `sound`, nothing that it computed is kept."""
@@ -270,22 +282,28 @@ class PrefixCache:
         sequence.n_computed = saved.n if saved else min(_n_tokens(nodes), len(sequence.tokens) - 1)
         self._drop_saved(sequence)
 
-    def _checkpoint(self, sequence: Sequence, node: Node, end: int) -> None:
+    def _checkpoint(self, sequence: Sequence, node: Node, end: int, kept: int = -1) -> bool:
         """Keep the state after a node: where the prompt's full pages end, where another prompt went another
-        way, every so often, and at the answer's newest full page."""
+        way, every so often, and at the answer's newest full page; whether that was done now. It may be in
+        slot `kept` already."""
         assert self.states is not None
         last = (sequence.n_prompt - 1) // self.pool.page_tokens * self.pool.page_tokens
         lasting = end >= last or end == sequence.branch
         if not lasting and end % self.states.spacing:
-            return
-        slot = self.states.remember(node)
-        if slot is not None:
-            self.memory.copy_state(sequence.slot, slot)
+            return False
         node.lasting |= lasting
+        slot: int | None = kept
+        if kept >= 0:
+            if node.slot >= 0:
+                return False
+            self.states.adopt(node, kept)
+        elif (slot := self.states.remember(node)) is not None:
+            self.memory.copy_state(sequence.slot, slot)
         if end > sequence.n_prompt:
             former, sequence.checkpoint = sequence.checkpoint, node if slot is not None else None
             if former is not None:
                 self.states.forget(former)
+        return slot is not None
 
     def _keep_end(self, sequence: Sequence) -> None:
         """Keep what an ended sequence has behind its last known page, to go on from its very last token."""
@@ -303,7 +321,14 @@ class PrefixCache:
             self.states.adopt(node, sequence.slot)
             node.lasting, sequence.slot = True, -1
 
+    def _give_kept(self, sequence: Sequence) -> None:
+        for _, slot in sequence.kept:
+            assert self.states is not None
+            self.states.give(slot)
+        sequence.kept.clear()
+
     def _release(self, sequence: Sequence) -> None:
+        self._give_kept(sequence)
         self.pool.release(sequence.pages)
         sequence.n_computed = sequence.n_known = 0
         sequence.checkpoint = None

@@ -40,6 +40,10 @@ MOST_TRIED = 32
 """Most rows that a sequence may have tried in one step: a backend keeps who sees whom in 32 bits."""
 
 
+MOST_KEPT, LEAST_KEPT = 3, 64
+"""States that a step may leave on its way, and how many rows must lie between them."""
+
+
 def no_numbers() -> NDArray[np.int32]:
     """The value of a step's variable that is not used."""
     return np.zeros(0, np.int32)
@@ -137,6 +141,10 @@ class StepInput:
     branches share a position. Rows of sequences with `tried` (S,) not 0 (empty: none) leave the states
     as they are, until `Ops.accept` says which of them stand; up to `MOST_TRIED` of them a sequence.
 
+    Each of `keeps`, (sequence, n, slot), asks that the state after the first n rows of a sequence that is not
+    tried be in `slot`, too, where `Ops.keeps` says so; up to `MOST_KEPT` a step, `LEAST_KEPT` rows or more
+    apart, and rows follow.
+
     `given` are the rows (M, width) of `Ops.given`. `choices`, for `Chooses.launch`, are one for each of
     `logit_rows`.
     """
@@ -151,6 +159,7 @@ class StepInput:
     tried: NDArray[np.int32] = field(default_factory=no_numbers)
     given: Rows | None = None
     choices: Seq[Choice] = ()
+    keeps: Seq[tuple[int, int, int]] = ()
 
 
 @runtime_checkable
@@ -236,6 +245,10 @@ class Ops(Protocol):
 
     def page_bytes(self) -> int:
         """Bytes of one page of every layer, keys and values."""
+        ...
+
+    def keeps(self) -> bool:
+        """Whether a step can leave states on its way, `StepInput.keeps`."""
         ...
 
     def state_bytes(self) -> int:

@@ -158,6 +158,9 @@ class Recorder:
         layers, both, _, size = self._kv.shape
         return layers * both * size
 
+    def keeps(self) -> bool:
+        return False
+
     def state_bytes(self) -> int:
         return sum(kept[:, :1].nbytes for kept in (self._states, self._tails))
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
-from engine.ops.base import Limits, Rope, Shape, StepInput
+from engine.ops.base import MOST_KEPT, Limits, Rope, Shape, StepInput
 from engine.ops.choosing import chosen
 from engine.ops.cuda_attention import PAGE, AttentionOps
 from engine.ops.cuda_buffers import (
@@ -400,7 +400,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         """Launch all but the head node by node, without a graph; `after(node, rows)` runs behind each one."""
         m = len(step.tokens)
         form = self._short_form if m <= MOST_ROWS else F16
-        p = Pass(m, form, self._step.send(step, m), 0, 0, self._limits.sequences)
+        sequences = self._limits.sequences + MOST_KEPT * (self.shape.delta is not None)
+        p = Pass(m, form, self._step.send(step, m), 0, 0, sequences)
         for node in tape.nodes:
             if node is tape.head:
                 continue

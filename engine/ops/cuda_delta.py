@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import UnsupportedModel
-from engine.ops.base import DeltaShape
+from engine.ops.base import MOST_KEPT, DeltaShape
 from engine.ops.cuda_attention import Path
 from engine.ops.cuda_buffers import MOST_ROWS, Buffer, Float, Int, Pass, Pointer, activation_of
 from engine.ops.cuda_device import Weight, told
@@ -97,7 +97,7 @@ class DeltaOps(Recorder):
         self._tail_bytes = (d.conv_kernel - 1) * d.qkv * 4
         self._states = self._allocate("work", d.n_layers * limits.slots * self._state_bytes)
         self._tails = self._allocate("work", d.n_layers * limits.slots * self._tail_bytes)
-        counters = d.n_k_heads + limits.sequences * d.n_v_heads // 2
+        counters = d.n_k_heads + (limits.sequences + MOST_KEPT) * d.n_v_heads // 2
         self._arrived = self._allocate("work", 4 * counters)
         self.card.runtime.memsetAsync(self._arrived, 0, 4 * counters, self.card.stream.ptr)
         if limits.tried:  # all that rows leave behind is kept until some of them are accepted
@@ -105,7 +105,7 @@ class DeltaOps(Recorder):
             sizes = _sizes(d, rows, rows)
             log = self._allocate("work", d.n_layers * sum(sizes))
             self._logs = tuple(_Place(log + i * sum(sizes), sizes) for i in range(d.n_layers))
-        raw = max(MOST_ROWS, limits.sequences * (d.conv_kernel - 1))
+        raw = max(MOST_ROWS, (limits.sequences + MOST_KEPT) * (d.conv_kernel - 1))
         sizes = _sizes(d, self._rows, raw)
         self._chunk = variants.delta_chunk(self.card.arch)
         # Nothing is tried in a step that has its values there, so that chunks leave theirs in the place of d.
@@ -116,7 +116,7 @@ class DeltaOps(Recorder):
     def _most_chunks(self, rows: int) -> int:
         """Chunks that a step of `rows` rows may have."""
         size = self._chunk.rows
-        return min(rows // size + self._limits.sequences, -(-rows // _CHUNKED))
+        return min(rows // size + self._limits.sequences + MOST_KEPT, -(-rows // _CHUNKED))
 
     def _values_of(self, layer: int, rows: int) -> Values:
         """Where a layer's values of a step of `rows` rows lie."""
@@ -139,6 +139,10 @@ class DeltaOps(Recorder):
             ctypes.c_longlong(sum(self._logs[0].sizes)),
         )  # fmt: skip
         self._launch(kernel, (d.n_v_heads * HEAD_DIM // _COLUMNS, d.n_layers, 1), 128, args)
+
+    def keeps(self) -> bool:
+        d = self.shape.delta
+        return d is not None and d.conv_kernel <= _TAPS
 
     def state_bytes(self) -> int:
         d = self.shape.delta

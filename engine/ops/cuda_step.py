@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.ops.base import MOST_CHOSEN, Limits, StepInput
+from engine.ops.base import LEAST_KEPT, MOST_CHOSEN, MOST_KEPT, Limits, StepInput
 from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
 
@@ -40,7 +40,7 @@ class StepVariables:
     """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
     place that they see, whom they see of the step, the row before them, attention's tiles), from how many
     tokens those of up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each (first row, rows,
-    2 slot + tried, place of the first row), and the page table.
+    2^16 source + 4 slot + 2 later + tried, place of the first row), and the page table.
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
     host has two places in turn: one is filled while the card may still read the other.
@@ -59,7 +59,7 @@ class StepVariables:
         self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
         self._known = _WIDTH * MOST_ROWS
         self._spans = self._known + MOST_CHOSEN
-        self._table = self._spans + 4 * limits.sequences
+        self._table = self._spans + 4 * (limits.sequences + MOST_KEPT)
         self._large = self._table + self._table_size(limits)
         self._places = [_Place(card, self.size(rows, limits)) for _ in range(2)]
 
@@ -67,12 +67,14 @@ class StepVariables:
     def size(rows: int, limits: Limits) -> int:
         """Bytes on the card."""
         table = StepVariables._table_size(limits)
-        return 4 * (_WIDTH * (MOST_ROWS + rows) + MOST_CHOSEN + 4 * limits.sequences + table)
+        return 4 * (
+            _WIDTH * (MOST_ROWS + rows) + MOST_CHOSEN + 4 * (limits.sequences + MOST_KEPT) + table
+        )
 
     @staticmethod
     def _table_size(limits: Limits) -> int:
         """Numbers of the page table, rounded up so that what follows is aligned for 16-byte loads."""
-        return -(-limits.sequences * limits.pages_per_sequence // 4) * 4
+        return -(-(limits.sequences + MOST_KEPT) * limits.pages_per_sequence // 4) * 4
 
     @property
     def page_table(self) -> int:
@@ -112,6 +114,7 @@ class StepVariables:
         numbers = place.numbers
         start, stride = (0, MOST_ROWS) if small else (self._large, self._rows)
         arrays = numbers[start : start + _WIDTH * stride].reshape(_WIDTH, stride)
+        step, slots = _apart(step)
         m, wanted = len(step.tokens), len(step.logit_rows)
         arrays[TOKENS, :m], arrays[POSITIONS, :m], arrays[SEQUENCE, :m] = (
             step.tokens, step.positions, step.sequence
@@ -124,7 +127,7 @@ class StepVariables:
         numbers[self._known : self._known + len(step.choices)] = [c.n_vocab for c in step.choices]
         spans = numbers[self._spans : self._table].reshape(-1, 4)
         spans[:] = 0
-        tiles = self._place(step, arrays, spans, self._tile_rows(rows))
+        tiles = self._place(step, slots, arrays, spans, self._tile_rows(rows))
         flat = arrays[TILES:].reshape(-1)
         flat[: 4 * len(tiles)] = [n for tile in tiles for n in tile]
         flat[4 * len(tiles) : 4 * rows] = 0
@@ -142,6 +145,7 @@ class StepVariables:
     def _place(
         self,
         step: StepInput,
+        slots: list[tuple[int, int, bool]],
         arrays: NDArray[np.int32],
         spans: NDArray[np.int32],
         tile_rows: int,
@@ -163,9 +167,11 @@ class StepVariables:
             arrays[MASKS, begin:end] = -1
             if len(step.parents):
                 self._grow(step.parents[begin:end].tolist(), arrays, begin, end)
-            slot = int(step.slots[number]) if len(step.slots) else 0
+            source, slot, is_later = slots[number] if slots else (0, 0, False)
+            if is_later:
+                arrays[BEFORE, begin] = begin - 1
             tried = bool(step.tried[number]) if len(step.tried) else False
-            spans[number] = begin, n, 2 * slot + tried, first
+            spans[number] = begin, n, source << 16 | slot << 2 | is_later << 1 | tried, first
             for row in range(begin, end, tile_rows):
                 last = min(row + tile_rows, end)
                 tiles.append((row, last - row, first + last - begin, number))
@@ -181,6 +187,43 @@ class StepVariables:
             masks.append((masks[parent - begin] if parent >= begin else 0) | 1 << i)
         arrays[MASKS, begin:end] = np.array(masks, np.uint32).view(np.int32)
         arrays[BEFORE, begin:end] = parents
+
+
+def _apart(step: StepInput) -> tuple[StepInput, list[tuple[int, int, bool]]]:
+    """A step whose sequences end where states are kept, and go on as others; and for each one the slots that
+    its state comes from and goes to, and whether another one leaves it there.
+
+    Numbers of sequences stay with the last of their rows.
+    """
+    slots = [(slot, slot, False) for slot in step.slots.tolist()]
+    if not step.keeps:
+        return step, slots
+    sequence, tables = step.sequence.copy(), [*range(len(step.page_table))]
+    for number in {number for number, *_ in step.keeps}:
+        rows = np.flatnonzero(step.sequence == number)
+        if not len(rows):
+            continue
+        source, is_later, done = slots[number][0], False, 0
+        for end, slot in sorted((n, slot) for of, n, slot in step.keeps if of == number):
+            assert LEAST_KEPT <= end - done < len(rows) - done
+            sequence[rows[done:end]] = len(tables)
+            tables.append(number)
+            slots.append((source, slot, is_later))
+            source, is_later, done = slot, True, end
+        slots[number] = source, slots[number][1], is_later
+    tried = step.tried
+    if len(tried):
+        tried = np.append(tried, np.zeros(len(tables) - len(tried), np.int32))
+    parents = step.parents
+    if len(parents):
+        begins = np.flatnonzero(np.diff(sequence)) + 1
+        parents = parents.copy()
+        parents[begins] = np.where(
+            step.sequence[begins] == step.sequence[begins - 1], -1, parents[begins]
+        )
+    return replace(
+        step, sequence=sequence, page_table=step.page_table[tables], tried=tried, parents=parents
+    ), slots
 
 
 def part_of(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> StepInput:

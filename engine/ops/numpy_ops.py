@@ -139,6 +139,9 @@ class NumpyOps:
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
         self.k[:, page], self.v[:, page] = _parts(data, self.k[:, page], self.v[:, page])
 
+    def keeps(self) -> bool:
+        return self.shape.delta is not None
+
     def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
         to[:] = _bytes(self.state[:, slot], self.tail[:, slot])
 
@@ -352,6 +355,9 @@ class NumpyOps:
             state[j] *= decay[j]
             state[j] += np.outer(kj, sigmoid(beta[j]) * (v[j] - state[j].T @ kj))
             o[j] = state[j].T @ qj
+        for number, n, kept in step.keeps:
+            if m == first_row(step, number) + n - 1:
+                self.state[layer, kept], self.tail[layer, kept] = state, tail
         return (rms_norm(o, norm, eps) * (z * sigmoid(z)).reshape(o.shape)).reshape(-1)
 
     def experts(

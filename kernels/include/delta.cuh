@@ -18,6 +18,11 @@ DEVICE int raw_row(const Values& s, int m, int sequence, int rows_after) {
   return s.all ? m : sequence * (s.taps - 1) + rows_after;
 }
 
+// The slot that a span's state goes to, and the one that it is in before the span; whether another span of the step leaves it there.
+DEVICE int slot_of(const int4& span) { return span.z >> 2 & 0x3fff; }
+DEVICE int source_of(const int4& span) { return span.z >> 16; }
+DEVICE bool is_later(const int4& span) { return span.z & 2; }
+
 // Spans of `least` rows that are not tried are taken in chunks (delta_chunk.cu).
 DEVICE bool is_chunked(const int4& span, int least) { return !(span.z & 1) && span.y >= least; }
 
@@ -79,15 +84,15 @@ DEVICE float log_decay(float alpha, float dt_bias, float a) {
   return __fmul_rn(a, x > 20 ? x : log1pf(expf(x)));
 }
 
-// The tail after a step of rows `first` .. `first` + rows - 1, of which `raw` has the last ones: one thread a channel.
-DEVICE void move_tail(float* tail, const Values& s, const int4& span, int sequence, int channel) {
+// The tail after a step of rows `first` .. `first` + rows - 1, of which `raw` has the last ones, `old` before it: one thread a channel.
+DEVICE void move_tail(float* tail, const float* old, const Values& s, const int4& span, int sequence, int channel) {
   const int qkv = (2 * s.n_k + s.n_v) * DIM, keep = s.taps - 1;
   for (int i = 0; i < keep; i++) {  // rising, so that what is still to be read is not overwritten
     const int after = keep - 1 - i;  // rows of the new tail that follow
     const int source = i + span.y;
     float x;
     if (after < span.y) x = s.raw[(size_t)raw_row(s, span.x + span.y - 1 - after, sequence, after) * qkv + channel];
-    else x = span.w + span.y - 1 - after < 0 ? 0 : tail[(size_t)source * qkv + channel];
+    else x = span.w + span.y - 1 - after < 0 ? 0 : old[(size_t)source * qkv + channel];
     tail[(size_t)i * qkv + channel] = x;
   }
 }

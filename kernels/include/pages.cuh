@@ -25,7 +25,7 @@ struct View {
 };
 
 // The variables of a step's rows: positions (-1: padding), their sequences, the places of their keys, and what they see.
-// `spans`: {first row, rows, 2 slot + tried, place of the first row} of each sequence.
+// `spans`: {first row, rows, slots, place of the first row} of each sequence.
 struct Rows {
   const int *positions, *sequence, *places, *limits;
   const u32* masks;

@@ -178,6 +178,22 @@ def test_a_state_is_reused_at_the_end_of_the_prompts_last_full_page() -> None:
     assert second.n_given == 28
 
 
+def test_a_step_leaves_states_on_its_way_where_the_device_can() -> None:
+    shadow = Shadow(slots=20, chunk=64, spacing=16)
+    shadow.memory.least_kept = 4
+    shadow.add(1, list(range(46)))
+    (span,) = shadow.step().spans  # type: ignore[union-attr]
+    assert [n for n, _ in span.keeps] == [16, 32, 44] and len(span.tokens) == 46
+    for n in (16, 32, 44):
+        second = shadow.add(n, [*range(n), 99])
+        shadow.step()
+        assert second.n_given == n
+        shadow.scheduler.remove(second)
+    shadow.memory.least_kept = 30  # the first is too near, so that the span ends there
+    shadow.add(3, list(range(1000, 1046)))
+    assert [len(s.tokens) for s in shadow.step().spans] == [1, 16]  # type: ignore[union-attr]
+
+
 def test_the_next_turn_goes_on_from_the_answers_very_end() -> None:
     shadow = Shadow(slots=6)
     turn = shadow.add(1, list(range(10)))

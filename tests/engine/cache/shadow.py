@@ -44,6 +44,7 @@ class ShadowMemory:
 
     page_bytes = 8 * SIZE
     state_bytes = 8
+    least_kept = 0
 
     def __init__(self, n_pages: int, n_slots: int) -> None:
         self.pages: Numbers = np.zeros((n_pages, SIZE), np.int64)
@@ -169,6 +170,9 @@ class Shadow:
                 while len(tokens) <= len(guessed) and tokens[-1] == guessed[len(tokens) - 1]:
                     text.append(tokens[-1])
                     tokens.append(next_token(text))
+            for n, slot in span.keeps:
+                assert slot not in slots and 0 < n < len(span.tokens)
+                self.memory.slots[slot] = seen(sequence.tokens[: start + n])
             if self.recurrent and span.draft is None:
                 self.memory.slots[sequence.slot] = seen(sequence.tokens[: start + len(span.tokens)])
             found.append(tuple(tokens))

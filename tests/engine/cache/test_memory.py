@@ -64,6 +64,7 @@ def fake(size: int) -> SimpleNamespace:
         pages[page] = data
 
     return SimpleNamespace(
+        keeps=lambda: False,
         page_bytes=lambda: size, state_bytes=lambda: 0, read_page=read, write_page=write,
         copy_page=lambda source, target: write(target, pages[source]), pages=pages,
     )  # fmt: skip

@@ -45,6 +45,7 @@ def test_what_is_reused_is_what_a_cold_run_computes(seed: int) -> None:
         spacing=random.choice([8, 1024]),
         guesser=Guesser(Random(seed)) if seed % 3 == 0 else None,
     )
+    shadow.memory.least_kept = random.choice([0, 1, 8])
     history: list[list[int]] = [[]]
     alive: dict[Sequence, int] = {}
     for i in range(250):

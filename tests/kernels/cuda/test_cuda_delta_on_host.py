@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.gguf import Tensor
-from engine.ops.base import DeltaShape, Limits, Shape, StepInput
+from engine.ops.base import MOST_KEPT, DeltaShape, Limits, Shape, StepInput, no_numbers
 from engine.ops.cuda import BUCKETS, CudaOps
 from engine.ops.cuda_buffers import MOST_ROWS, Pass
 from engine.ops.numpy_ops import NumpyOps
@@ -18,7 +19,7 @@ from kernels.variants import F16
 from tests.kernels.cuda.test_cuda_ops_without_card import Notes
 
 LIMITS = Limits(
-    rows=128, sequences=2, pages=16, page_tokens=64, pages_per_sequence=8, slots=3, tried=40
+    rows=256, sequences=2, pages=16, page_tokens=64, pages_per_sequence=8, slots=5, tried=40
 )
 TEXT = 60
 Span = tuple[int, int, int]
@@ -89,7 +90,8 @@ class Both:
         there = self.out.buffers[1].at("32")
         ctypes.memmove(self.mixed.at("y"), y.ctypes.data, y.nbytes)
         ctypes.memmove(there, out.ctypes.data, out.nbytes)
-        self.out.launch(Pass(rows, F16, tiles, rows, 0, min(rows, LIMITS.sequences)))
+        sequences = min(rows, LIMITS.sequences) if m <= MOST_ROWS else LIMITS.sequences + MOST_KEPT
+        self.out.launch(Pass(rows, F16, tiles, rows, 0, sequences))
         ctypes.memmove(out.ctypes.data, there, out.nbytes)
         assert not out[m:].any()
         return out[:m]
@@ -101,7 +103,7 @@ class Both:
         return got
 
     def check_states(self) -> None:
-        for slot in (0, 2):
+        for slot in range(LIMITS.slots):
             state = np.zeros(self.ops.state_bytes(), np.uint8)
             self.ops.read_state(slot, state)
             want = self.truth.state[0, slot].transpose(0, 2, 1).ravel()
@@ -128,6 +130,20 @@ def test_prompts_in_chunks_and_short_steps_equal_numpy(card: Notes, arch: int) -
     both.check(both.step((0, at, 1), (1, 0, 40)))
     if arch == 90:
         both.check(both.step((0, at + 1, 17), (1, 40, 16)))
+
+
+@pytest.mark.parametrize("arch", (75, 90))
+def test_states_are_kept_on_the_way(card: Notes, arch: int) -> None:
+    card.capability = arch
+    both = Both(1, 2)
+    for keeps, *spans in (
+        (((0, 64, 1),), (0, 0, 70)),
+        (((0, 70, 3),), (0, 70, 86)),
+        (((1, 64, 4), (1, 130, 1)), (0, 156, 3), (1, 0, 150)),
+        (((0, 64, 3), (1, 65, 4)), (0, 159, 66), (1, 150, 100)),
+    ):
+        both.check(replace(both.step(*spans), keeps=keeps, parents=no_numbers()))
+    both.check(both.step((0, 225, 1), (1, 250, 1)))
 
 
 def test_rows_do_not_depend_on_their_batch(card: Notes) -> None:
