@@ -220,9 +220,9 @@ def measure(
     """Time prompts and writing in turn, round by round, then single passes.
 
     The engine must be served by another thread and idle. A short round that does not count goes first,
-    and every prompt differs from its first token on, so nothing is reused; only what is written behind a
-    longer context begins with the same one each time. Raises `ContextOverflow` for numbers that the context
-    does not hold.
+    and every prompt differs from its first token on, so nothing is reused; only what a processor writes
+    behind a longer context begins with the same one each time, and keeps it. Raises `ContextOverflow` for
+    numbers that the context does not hold.
     """
     status = engine.status()
     if status.model is None:
@@ -246,7 +246,7 @@ def measure(
 
     def write(context: int) -> Usage:
         start = behind[context] if context > 1 else prompts.next(1)
-        return run(engine, start, wanted.n_decode + 1)
+        return run(engine, start, wanted.n_decode + 1, again=context > 1 and not whole)
 
     with nullcontext() if wanted.drafts else without_drafts(engine):
         for number in range(1, wanted.repetitions + 1):
@@ -331,10 +331,13 @@ def _forced(engine: Engine, context: int, usages: list[Usage], plain_s: float) -
     )
 
 
-def run(engine: Engine, ids: list[int], n_tokens: int) -> Usage:
-    """Generate exactly `n_tokens` greedily after `ids`; raises what the request failed with."""
+def run(engine: Engine, ids: list[int], n_tokens: int, again: bool = False) -> Usage:
+    """Generate exactly `n_tokens` greedily after `ids`; raises what the request failed with.
+
+    Nothing is kept for other requests but where the same ids come `again`.
+    """
     sampling = SamplingParams(temperature=0.0, max_tokens=n_tokens, ignore_eos=True)
-    *_, last = follow(engine, Request(ids=ids, sampling=sampling))
+    *_, last = follow(engine, Request(ids=ids, sampling=sampling, prefix_cache=again))
     assert isinstance(last, Finished)
     return last.usage
 

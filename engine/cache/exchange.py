@@ -45,6 +45,7 @@ def take_out(
         state = last.state.blob if last.state else cache.memory.read_state(last.slot)
         if state is None:
             return None
+    cache.memory.settle()
     known = tuple(token for node in nodes for token in node.tokens)
     size = cache.pool.page_tokens
     return Snapshot(cache.fingerprint, size, known, tuple(pages), state, first)

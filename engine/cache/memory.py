@@ -13,7 +13,11 @@ from engine.ops.base import LEAST_KEPT, Ops
 
 
 class Memory(Protocol):
-    """Moves pages and states, in order with what is computed; `None` of a read tells that RAM is short."""
+    """Moves pages and states, in order with what is computed; `None` of a read tells that RAM is short.
+
+    What is read may come later: others than its own `write_page` and `write_state` look at it behind
+    `settle`.
+    """
 
     page_bytes: int
     state_bytes: int
@@ -43,6 +47,10 @@ class Memory(Protocol):
         """Copy a state to another slot."""
         ...
 
+    def settle(self) -> None:
+        """Wait until all that was read is there."""
+        ...
+
 
 class DeviceMemory:
     """The `Memory` of a model on any device."""
@@ -64,6 +72,7 @@ class DeviceMemory:
         return blob
 
     def write_page(self, page: int, blob: Blob) -> None:
+        self.settle()
         for ops, part in zip(self._all, self._parts(blob), strict=True):
             ops.write_page(page, part)
 
@@ -77,10 +86,15 @@ class DeviceMemory:
         return blob
 
     def write_state(self, slot: int, blob: Blob) -> None:
+        self.settle()
         self._ops.write_state(slot, blob)
 
     def copy_state(self, source: int, target: int) -> None:
         self._ops.copy_state(source, target)
+
+    def settle(self) -> None:
+        for ops in self._all:
+            ops.settle()
 
     def _parts(self, blob: Blob) -> list[Blob]:
         return [blob[a:b] for a, b in zip([0, *self._ends], self._ends, strict=False)]

@@ -29,7 +29,7 @@ class Paged(Protocol):
         ...
 
     def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
-        """Copy a page to the host."""
+        """Copy a page to the host; it is there once `settle` returns."""
         ...
 
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
@@ -38,6 +38,10 @@ class Paged(Protocol):
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy a page to another one."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until all that was read is in its place."""
         ...
 
 

@@ -92,6 +92,11 @@ class ParkedDrafter:
         elif source in self._kept:
             self.write_page(target, self._kept[source])
 
+    def settle(self) -> None:
+        """As `Ops.settle`."""
+        if self._inner is not None and self._inner.paged is not None:
+            self._inner.paged.settle()
+
     def _awake(self, sequence: Sequence) -> Drafter:
         """The drafter itself, opened if need be."""
         self._texts.add(sequence.request_id)
@@ -112,5 +117,6 @@ class ParkedDrafter:
             for page in self._written:
                 self._kept[page] = np.empty(self._page_bytes, np.uint8)
                 paged.read_page(page, self._kept[page])
+            paged.settle()
         self._inner.close()
         self._inner = None

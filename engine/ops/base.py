@@ -256,7 +256,10 @@ class Ops(Protocol):
         ...
 
     def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
-        """Copy one page of every layer to the host, in the backend's own layout: `to` (page_bytes,)."""
+        """Copy one page of every layer to the host, in the backend's own layout: `to` (page_bytes,).
+
+        It may come later, but is there once `settle` returns; the page may change at once.
+        """
         ...
 
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
@@ -268,7 +271,10 @@ class Ops(Protocol):
         ...
 
     def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
-        """Copy one slot of recurrent state to the host, in the backend's own layout: `to` (state_bytes,)."""
+        """Copy one slot of recurrent state to the host, in the backend's own layout: `to` (state_bytes,).
+
+        It may come later, as with `read_page`.
+        """
         ...
 
     def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
@@ -277,6 +283,10 @@ class Ops(Protocol):
 
     def copy_state(self, source: int, target: int) -> None:
         """Copy one slot of recurrent state, all layers."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until all that was read of pages and states is in its place."""
         ...
 
     def close(self) -> None:

@@ -187,6 +187,9 @@ class Recorder:
         parts = (data[:end], states), (data[end:], tails)
         return [(part.reshape(len(kept), -1), kept) for part, kept in parts]
 
+    def settle(self) -> None:
+        """As `Ops.settle`; what is read is there at once."""
+
     def copy_page(self, source: int, target: int) -> None:
         self._kv[:, :, target] = self._kv[:, :, source]
 

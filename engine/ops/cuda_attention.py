@@ -81,8 +81,13 @@ class AttentionOps(Recorder):
         return 2 * self.shape.n_kv_layers * self._page_bytes
 
     def read_page(self, page: int, to: NDArray[np.uint8]) -> None:
-        self._move_page(to.ctypes.data, self._page_bytes, self._page_at(page), self._layer_bytes)
-        self.card.stream.synchronize()
+        with told():
+            self.card.use()
+            self.card.outgoing.send(to, self._page_at(page), self._layer_bytes, self._page_bytes)
+
+    def settle(self) -> None:
+        with told():
+            self.card.outgoing.settle()
 
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
         self._move_page(self._page_at(page), self._layer_bytes, data.ctypes.data, self._page_bytes)

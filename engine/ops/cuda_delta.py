@@ -151,9 +151,11 @@ class DeltaOps(Recorder):
     def read_state(self, slot: int, to: NDArray[np.uint8]) -> None:
         with told():
             self.card.use()
-            for (at, size, pitch), host in zip(self._places(slot), self._in_host(to), strict=True):
-                self.card.copy_rows(host, size, at, pitch, size, self._n_layers)
-            self.card.stream.synchronize()
+            states = self._n_layers * self._state_bytes
+            for (at, size, pitch), part in zip(
+                self._places(slot), (to[:states], to[states:]), strict=True
+            ):
+                self.card.outgoing.send(part, at, pitch, size)
 
     def write_state(self, slot: int, data: NDArray[np.uint8]) -> None:
         with told():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine import devices
 from engine.errors import DeviceFault, EngineError, KernelError, OutOfMemory, UnsupportedModel
 from engine.gguf import Tensor
+from engine.ops.cuda_outgoing import Outgoing
 from engine.quants import TYPES, QuantType, grid
 from kernels import variants
 from kernels.driver import Driver, DriverError, Kernel, Module
@@ -178,6 +179,7 @@ class Card:
         self._kernels: dict[tuple[Variant, str, int], Kernel] = {}
         self._memory: list[int] = []
         self._staging: list[tuple[NDArray[np.uint8], Any, int, Any]] = []
+        self.outgoing = Outgoing(self)
 
     def _number(self, index: int) -> int:
         """CUDA's number, which goes by speed, of card `index` of the driver's list, which goes by slot."""
@@ -393,6 +395,7 @@ class Card:
 
     def close(self) -> None:
         """Free all memory and code. After a fault of the card nothing can be freed, and nothing is raised."""
+        self.outgoing.close()
         self._staging.clear()
         self._kernels.clear()
         with suppress(RuntimeError, DriverError):

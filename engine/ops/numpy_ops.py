@@ -149,6 +149,9 @@ class NumpyOps:
         parts = _parts(data, self.state[:, slot], self.tail[:, slot])
         self.state[:, slot], self.tail[:, slot] = parts
 
+    def settle(self) -> None:
+        """As `Ops.settle`; what is read is there at once."""
+
     def copy_page(self, source: int, target: int) -> None:
         self.k[:, target], self.v[:, target] = self.k[:, source], self.v[:, source]
 

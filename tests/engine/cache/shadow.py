@@ -69,6 +69,9 @@ class ShadowMemory:
     def copy_state(self, source: int, target: int) -> None:
         self.slots[target] = self.slots[source]
 
+    def settle(self) -> None:
+        pass
+
 
 @dataclass(slots=True)
 class Guesser:

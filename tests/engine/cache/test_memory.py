@@ -66,7 +66,7 @@ def fake(size: int) -> SimpleNamespace:
     return SimpleNamespace(
         keeps=lambda: False,
         page_bytes=lambda: size, state_bytes=lambda: 0, read_page=read, write_page=write,
-        copy_page=lambda source, target: write(target, pages[source]), pages=pages,
+        copy_page=lambda source, target: write(target, pages[source]), pages=pages, settle=lambda: None,
     )  # fmt: skip
 
 

@@ -257,6 +257,7 @@ def test_launches_match_the_kernels(
     ops.copy_page(1, 2)
     ops.write_page(1, back)
     ops.read_page(2, back)
+    ops.settle()
     assert (back == page).all() and page.size == ops.memory()["kv"] // 8
     ops.close()
     assert not notes.memory
@@ -307,8 +308,10 @@ def test_states_go_to_the_host_and_come_back(notes: Notes) -> None:
     ops.copy_state(1, 2)
     ops.write_state(1, back)
     ops.read_state(2, back)
+    ops.settle()
     assert (back == state).all()
     ops.read_state(0, back)
+    ops.settle()
     assert not back.any()
     ops.close()
 
