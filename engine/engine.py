@@ -294,6 +294,8 @@ class Engine:
             if not self._inbox:
                 self._ahead.follow(model, flight, flight.samplers)
             result = model.settle(flight)
+            if speculation is not None:
+                speculation.begin(step, result, model.ops)
         except Exception as error:
             log.exception("A step failed")
             self._ahead.drop()

@@ -361,7 +361,7 @@ def all_variants(arch: int) -> Iterator[Variant]:
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
         yield flash(head_dim, arch).variant
-    for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu"):
+    for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu", "ranks.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant
     yield from common()

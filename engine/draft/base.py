@@ -99,6 +99,18 @@ class Foresees(Protocol):
         ...
 
 
+@runtime_checkable
+class Begins(Protocol):
+    """A drafter that can begin before a sequence has the tokens that it is to go on from, so that it works
+    while these become text; its `observe` looks at no tokens.
+    """
+
+    def begin(self, sequence: Sequence, place: int, token: int) -> None:
+        """Begin to guess what follows `token` at `place`; all before it is observed. What was begun is never
+        asked for where the text goes another way."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a drafter may use of a loaded model: its open file, its configuration as its own module reads it,

@@ -8,20 +8,32 @@ rows are known here. A block stands after them and is forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.config import SamplingParams
 from engine.draft.base import Paged, Target
 from engine.draft.config import DraftConfig
 from engine.draft.files import DraftFile, open_draft
-from engine.draft.tree import Candidates, grow, likeliest
+from engine.draft.tree import BRANCHES, Candidates, grow
 from engine.errors import UnsupportedModel
 from engine.models.base import DenseConfig
-from engine.ops.base import Buffer, Ops, Rows, Shape, StepInput, Weight
+from engine.ops.base import (
+    MOST_CHOSEN,
+    Buffer,
+    Launched,
+    Ops,
+    Ranks,
+    Rows,
+    Shape,
+    StepInput,
+    Weight,
+)
+from engine.ops.ranking import MOST_RANKED, Ranked, ranked
 from engine.quants import dequantize
 from engine.types import Draft, Sequence
 
@@ -84,6 +96,16 @@ def _convolved(
     return ops.convolve(inner(ops.convolve(h, kernels, base, 0, taps)), kernels, base, 1, taps)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A block behind the `token` at `place` that was started, and its hidden rows where these are of use."""
+
+    place: int
+    token: int
+    launched: Launched
+    hidden: Rows | None
+
+
 class DflashDrafter:
     """A `Drafter` of a draft file that fits its target."""
 
@@ -93,9 +115,11 @@ class DflashDrafter:
         """`cfg` is fitted to the target, which is loaded but need not be recorded."""
         self.cfg, self.warnings = cfg, cfg.warnings
         self.needs = cfg.capture
-        self.depth = self.reach = cfg.block - 1
+        self.depth = self.reach = min(cfg.block, MOST_CHOSEN) - 1
         self.branches = True
-        self._table = target.limits.pages_per_sequence
+        self._table, self._page = target.limits.pages_per_sequence, target.limits.page_tokens
+        self._width = cfg.selector.top_k if cfg.selector else BRANCHES
+        self._begun: dict[int, _Begun] = {}
         self._selector = Selection(file, cfg) if cfg.selector is not None else None
         limits = replace(target.limits, rows=max(_ROWS, cfg.block), sequences=1, slots=0, tried=0)
         shape = Shape(
@@ -115,27 +139,56 @@ class DflashDrafter:
                 project(self._ops, w, cfg)
             with self._ops.recording((cfg.n_layers,) if self._selector else ()) as self._forward:
                 forward(self._ops, w, cfg)
+            can_rank = self._width <= MOST_RANKED and cfg.logit_scale > 0
+            self._ranks = ops if isinstance(ops, Ranks) and can_rank else None
+            if self._ranks is not None:
+                self._warm_up(self._ranks)
         except BaseException:
             self._ops.close()
             raise
 
+    def _warm_up(self, ranks: Ranks) -> None:
+        """Have kernels built and graphs captured with the load, and not when the first answer waits."""
+        sequence = Sequence(0, [0], 1, SamplingParams(), pages=[0])
+        for rows in (1 << i for i in range(self.cfg.block.bit_length())):
+            self.observe(sequence, 0, rows, np.zeros((rows, self.cfg.n_features), np.float32))
+        ranks.ranked(self._launch(ranks, sequence, 0, 0).launched)
+
+    def begin(self, sequence: Sequence, place: int, token: int) -> None:
+        if self._ranks is not None and place + self.depth < len(sequence.pages) * self._page:
+            self._begun[sequence.request_id] = self._launch(self._ranks, sequence, place, token)
+
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
-        last = sequence.tokens[-1]
-        logits, hidden = self.block(sequence, min(depth, self.depth))
+        n, place, last = min(depth, self.depth), len(sequence.tokens) - 1, sequence.tokens[-1]
+        hidden: Rows | None
+        if self._ranks is None:
+            logits, hidden = self.block(sequence, n)
+            if nodes <= n and self._selector is None:
+                return Draft.chain(logits.argmax(axis=1).tolist())
+            found = ranked(logits, self._width)
+        else:
+            begun = self._begun.pop(sequence.request_id, None)
+            if begun is None or (begun.place, begun.token) != (place, last):
+                begun = self._launch(self._ranks, sequence, place, last)
+            found, hidden = self._ranks.ranked(begun.launched).first(n, self._width), begun.hidden
         if self._selector is not None:
             assert hidden is not None
-            return self._selector.draft(logits, hidden, last, nodes)
-        if nodes <= len(logits):
-            return Draft.chain([int(row.argmax()) for row in logits])
-        return grow(likeliest(logits, nodes), nodes)[0]
+            return self._selector.draft(found, np.asarray(hidden)[:n], last, nodes)
+        if nodes <= n:
+            return Draft.chain(found.ids[:, 0].tolist())
+        return grow(Candidates(found.ids, found.log_p), nodes)[0]
+
+    def _launch(self, ranks: Ranks, sequence: Sequence, place: int, token: int) -> _Begun:
+        """Start a whole block: it takes no longer than a short one, and guesses better."""
+        cfg, n = self.cfg, self.depth
+        step = self._block(sequence, place, token, n)
+        launched = ranks.rank(step, self._forward, cfg.logit_scale, cfg.softcap)
+        hidden = self._ops.join([self._ops.hidden()[1 : n + 1]]) if self._selector else None
+        return _Begun(place, token, launched, hidden)
 
     def block(self, sequence: Sequence, n: int) -> tuple[Logits, Logits | None]:
         """Scores (n, V) of the `n` tokens after the last, and their hidden rows where these are of use."""
-        position = len(sequence.tokens) - 1
-        tokens = np.full(n + 1, self.cfg.mask, np.int32)
-        tokens[0] = sequence.tokens[-1]
-        logit_rows = np.arange(1, n + 1, dtype=np.int32)
-        step = self._step(sequence, position, tokens, logit_rows)
+        step = self._block(sequence, len(sequence.tokens) - 1, sequence.tokens[-1], n)
         logits = self._ops.run(step, self._forward)
         if self.cfg.logit_scale != 1:
             logits = logits * np.float32(self.cfg.logit_scale)
@@ -151,6 +204,12 @@ class DflashDrafter:
             step = self._step(sequence, start + at, np.zeros(len(rows), np.int32), none)
             self._ops.run(replace(step, given=rows), self._project)
 
+    def _block(self, sequence: Sequence, place: int, token: int, n: int) -> StepInput:
+        """A token and `n` masks behind it."""
+        tokens = np.full(n + 1, self.cfg.mask, np.int32)
+        tokens[0] = token
+        return self._step(sequence, place, tokens, np.arange(1, n + 1, dtype=np.int32))
+
     def _step(
         self,
         sequence: Sequence,
@@ -164,7 +223,8 @@ class DflashDrafter:
         return StepInput(tokens, positions, np.zeros_like(tokens), table, logit_rows)
 
     def release(self, sequence: Sequence) -> None:
-        """All it knows of a sequence is in the pages, which go by the target's numbers."""
+        """What else it knows of a sequence is in the pages, which go by the target's numbers."""
+        self._begun.pop(sequence.request_id, None)
 
     def memory(self) -> int:
         return sum(self._ops.memory().values())
@@ -178,27 +238,25 @@ class Selection:
 
     def __init__(self, file: DraftFile, cfg: DraftConfig) -> None:
         assert cfg.selector is not None
-        self._top_k = cfg.selector.top_k
         self._hidden = file.tensors["selector_hidden.weight"].dequantize()
         self._predecessor = file.tensors["selector_predecessor.weight"]
         self._successor = file.tensors["selector_successor.weight"]
 
-    def draft(self, logits: Logits, hidden: Logits, last: int, nodes: int) -> Draft:
+    def draft(self, found: Ranked, hidden: Logits, last: int, nodes: int) -> Draft:
         """A chain, or with more `nodes` than positions a tree around it."""
-        found = likeliest(logits, max(nodes, len(logits) + 1), branches=self._top_k)
         gates = hidden @ self._hidden.T
         ids, log_p = [], []
         previous = last
-        for row, candidates, gate in zip(logits, found.ids, gates, strict=True):
+        for row, candidates, gate in zip(found.logits, found.ids, gates, strict=True):
             tie = dequantize(self._predecessor.data[previous], self._predecessor.type) * gate
             codes = dequantize(self._successor.data[candidates], self._successor.type)
-            score = (row[candidates] + codes @ tie).astype(np.float64)
+            score = row.astype(np.float64) + codes @ tie
             order = np.argsort(-score, kind="stable")
             score = score[order] - score.max()
             ids.append(candidates[order])
             log_p.append(score - np.log(np.exp(score).sum()))
             previous = int(ids[-1][0])
-        if nodes <= len(logits):
+        if nodes <= len(ids):
             return Draft.chain([int(row[0]) for row in ids])
         return grow(Candidates(np.stack(ids), np.stack(log_p)), nodes)[0]
 

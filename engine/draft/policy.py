@@ -84,6 +84,13 @@ class Policy:
         return self._wait > 0
 
     @property
+    def goes_on(self) -> bool:
+        """Whether another draft will be wanted behind the one that is verified now, as far as can be told."""
+        if self._spec is not Spec.AUTO:
+            return True
+        return not (self._wait or self._let_go or self._since_plain + 1 >= _PLAIN_EVERY)
+
+    @property
     def by_position(self) -> tuple[float, ...]:
         """Chance of each position of a draft to be accepted, given that those before it were."""
         reached = max((j.depth for j in self.judged), default=0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 
 from engine.config import Spec
-from engine.draft.base import Drafter, Foresees
+from engine.draft.base import Begins, Drafter, Foresees
 from engine.draft.costs import PassCosts
 from engine.draft.policy import Judged, Policy
 from engine.ops.base import Ops
@@ -32,6 +32,8 @@ class Speculation:
         self._policy = Policy(drafter.depth, drafter.branches, spec, budget, costs)
         self._vocab_size = vocab_size
         self._asked: dict[int, float] = {}  # seconds of this step's drafts, by request
+        self._began: dict[int, float] = {}  # and of those that are begun for the next one
+        self._shown: dict[int, float] = {}  # seconds for spans that the drafter has seen, by number
         self._drafted = self._accepted = self._pauses = 0
         self._switch: Switch | None = None
 
@@ -46,7 +48,8 @@ class Speculation:
         except Exception as error:
             self._give_up(error)
             return None
-        self._asked[sequence.request_id] = time.perf_counter() - began
+        seconds = time.perf_counter() - began + self._began.pop(sequence.request_id, 0.0)
+        self._asked[sequence.request_id] = seconds
         return self._sound(draft, most)
 
     def lets_pass(self, sequences: Seq[Sequence]) -> bool:
@@ -80,6 +83,29 @@ class Speculation:
             return Draft(draft.tokens[:n], draft.parents[:n], draft.probabilities[:n])
         return draft
 
+    def begin(self, step: Step, result: StepResult, ops: Ops) -> None:
+        """Let a drafter that can begin with what follows a step, before anything else is done with what that
+        found, and before anything else runs.
+        """
+        drafter = self.drafter
+        if self.problem or not isinstance(drafter, Begins):
+            return
+        try:
+            for i, span in enumerate(step.spans):
+                sequence, tokens = span.sequence, result.tokens[i]
+                end = span.start + (len(span.tokens) if span.draft is None else len(tokens))
+                if not (tokens and sequence.drafts) or sequence.request_id in result.errors:
+                    continue
+                if end + 1 >= sequence.n_most or tokens[-1] in sequence.ends:
+                    continue  # its answer ends with this step
+                self._show(i, step, result, ops)
+                if self._policy.goes_on:
+                    began = time.perf_counter()
+                    drafter.begin(sequence, end, tokens[-1])
+                    self._began[sequence.request_id] = time.perf_counter() - began
+        except Exception as error:
+            self._give_up(error)
+
     def observe(
         self, step: Step, result: StepResult, ops: Ops, live: Seq[bool]
     ) -> tuple[Switch, ...]:
@@ -88,40 +114,37 @@ class Speculation:
         To be called when the step's tokens are in their sequences, and before anything else runs. Gives
         what the step changed in whether drafts are made.
         """
-        shown = [0.0] * len(step.spans)
         if not self.problem:
             try:
-                self._show(step, result, ops, live, shown)
+                for i in range(len(step.spans)):
+                    if live[i] and i not in self._shown:
+                        self._show(i, step, result, ops)
             except Exception as error:
                 self._give_up(error)
-        switches = tuple(self._count(step, result, shown))
+        switches = tuple(self._count(step, result))
         self._asked.clear()
+        self._shown.clear()
         self._pauses += sum(switch.state == "paused" for switch in switches)
         self._switch = switches[-1] if switches else self._switch
         return switches
 
-    def _show(
-        self, step: Step, result: StepResult, ops: Ops, live: Seq[bool], seconds: list[float]
-    ) -> None:
-        """Let the drafter observe each span, and note the seconds that it took for it."""
-        hidden = ops.hidden() if self.drafter.needs else None
-        row = 0
-        for i, span in enumerate(step.spans):
-            end = row + len(span.tokens)
-            if live[i]:
-                path, rows = result.paths[i], None
-                n = end - row if span.draft is None else len(path)
-                if hidden is not None:
-                    whole = span.draft is None or path == tuple(range(n))
-                    rows = hidden[row : row + n] if whole else hidden[[row + p for p in path]]
-                if n:
-                    began = time.perf_counter()
-                    self.drafter.observe(span.sequence, span.start, n, rows)
-                    seconds[i] = time.perf_counter() - began
-            row = end
+    def _show(self, i: int, step: Step, result: StepResult, ops: Ops) -> None:
+        """Let the drafter observe span number i."""
+        began, span, path = time.perf_counter(), step.spans[i], result.paths[i]
+        n = len(span.tokens) if span.draft is None else len(path)
+        if n:
+            rows = None
+            if self.drafter.needs:
+                row = sum(len(before.tokens) for before in step.spans[:i])
+                whole = span.draft is None or path == tuple(range(n))
+                hidden = ops.hidden()
+                rows = hidden[row : row + n] if whole else hidden[[row + p for p in path]]
+            self.drafter.observe(span.sequence, span.start, n, rows)
+        self._shown[i] = time.perf_counter() - began
 
     def release(self, sequence: Sequence) -> None:
         """A sequence has ended or lost its pages."""
+        self._began.pop(sequence.request_id, None)
         self.drafter.release(sequence)
 
     @property
@@ -150,7 +173,7 @@ class Speculation:
         """Free the drafter."""
         self.drafter.close()
 
-    def _count(self, step: Step, result: StepResult, shown: Seq[float]) -> Iterator[Switch]:
+    def _count(self, step: Step, result: StepResult) -> Iterator[Switch]:
         policy, spans = self._policy, step.spans
         if any(span.start < span.sequence.n_prompt for span in spans):
             return  # what the reading of a prompt takes says nothing about drafts
@@ -173,7 +196,8 @@ class Speculation:
                     depth=max(span.draft.depths),
                     nodes=len(span.draft.tokens),
                     tokens=len(tokens),
-                    draft_s=self._asked.get(span.sequence.request_id, 0.0) + shown[i],
+                    draft_s=self._asked.get(span.sequence.request_id, 0.0)
+                    + self._shown.get(i, 0.0),
                     verify_s=passed * share,
                     sample_s=result.sampling_s * share,
                     plain_s=policy.without_drafts(len(spans)) * share,

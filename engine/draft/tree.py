@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.ops.ranking import ranked
 from engine.types import Draft
 
 BRANCHES = 8
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 class Candidates:
     """For each of L positions the k likeliest tokens: `ids` (L, k) and `log_p` (L, k), falling."""
 
-    ids: NDArray[np.intp]
+    ids: NDArray[np.integer]
     log_p: Floats
 
 
@@ -33,17 +34,8 @@ def likeliest(
     A tree of up to L nodes is a chain and needs the first of each.
     """
     k = min(branches, logits.shape[1]) if nodes > len(logits) else 1
-    scaled = logits.astype(np.float64) / temperature
-    top = scaled.max(axis=1, keepdims=True)
-    total = top + np.log(np.exp(scaled - top).sum(axis=1, keepdims=True))
-    if k == 1:
-        ids = scaled.argmax(axis=1)[:, None]
-    else:
-        some = np.argpartition(-scaled, k - 1, axis=1)[:, :k]
-        some.sort(axis=1)  # of equals the lower id first
-        order = np.argsort(-np.take_along_axis(scaled, some, axis=1), axis=1, kind="stable")
-        ids = np.take_along_axis(some, order, axis=1)
-    return Candidates(ids, np.take_along_axis(scaled, ids, axis=1) - total)
+    found = ranked(logits.astype(np.float64) / temperature, k)
+    return Candidates(found.ids, found.log_p)
 
 
 def grow(found: Candidates, nodes: int, seed: bool = True) -> tuple[Draft, Floats]:

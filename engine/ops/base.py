@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from engine.gguf import Tensor
 from engine.ops.choosing import Choice
+from engine.ops.ranking import Ranked
 
 Buffer = Any
 """A backend's handle of a (M, width) activation; model files pass it on and never look inside."""
@@ -182,6 +183,25 @@ class Chooses(Protocol):
 
     def logits(self) -> NDArray[np.float32]:
         """The logits (R, n_vocab) of what was launched or run last."""
+        ...
+
+
+@runtime_checkable
+class Ranks(Protocol):
+    """A backend that ranks tokens itself, so that the logits of a drafter need not leave its device."""
+
+    def rank(
+        self, step: StepInput, recording: Recording, scale: float = 1.0, cap: float = 0.0
+    ) -> Launched:
+        """Start a step of at most `MOST_CHOSEN` rows, and rank the tokens of those that are wanted.
+
+        A logit v counts as cap * tanh(scale * v / cap), as scale * v where `cap` is 0; `scale` > 0. What was
+        started may be left unread.
+        """
+        ...
+
+    def ranked(self, launched: Launched) -> Ranked:
+        """The `MOST_RANKED` likeliest tokens of each wanted row of one of the last steps."""
         ...
 
 

@@ -42,6 +42,7 @@ from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
 from engine.ops.cuda_experts import ExpertOps, Table
 from engine.ops.cuda_head import Found, HeadOps
 from engine.ops.cuda_library import Library
+from engine.ops.cuda_ranks import Ranking
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
 from engine.ops.cuda_step import BEFORE, TOKENS, StepVariables, part_of
 from engine.ops.cuda_trust import Distrust, distrust_of
@@ -129,7 +130,8 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         self._step = StepVariables(self.card, at, self._rows, limits, self._tile_rows)
         if shape.delta is not None:
             self._allocate_states()
-        if limits.rows > 2 * MOST_ROWS and not self._library:
+        # Rows that are tried come beside others, and a prompt is to be read alike with drafts and without.
+        if limits.rows - limits.tried > 2 * MOST_ROWS and not self._library:
             self._library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
         self._allocate_head()
         self.card.build(variants.common())
@@ -325,6 +327,16 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
             self._draws.launch(self._logits_there, step.choices, self._found_there)
             return self._send_found(wanted)
 
+    def rank(
+        self, step: StepInput, recording: Tape, scale: float = 1.0, cap: float = 0.0
+    ) -> Ranking:
+        with told():
+            self._begin_step(step, recording)
+            self._prepare(step, recording)
+            self._launch_graph(step, recording)
+            self._captured(step, recording)
+            return self._ranks.launch(self._logits_there, len(step.logit_rows), scale, cap)
+
     def _begin_step(self, step: StepInput, tape: Tape) -> NDArray[np.float32] | None:
         """Logits, where the step had to be run in parts, and nothing is left to do."""
         self._accepted.clear()
@@ -422,7 +434,6 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None
         p = self._launch_body(step, tape, after)
         if tape.head is None or not wanted:
-            self.card.stream.synchronize()
             return self._logits[:0]
         for first in range(0, wanted, MOST_ROWS):
             count = min(MOST_ROWS, wanted - first)

@@ -22,8 +22,10 @@ from engine.ops.cuda_buffers import (
 )
 from engine.ops.cuda_device import Card, Weight, told
 from engine.ops.cuda_draw import Draws
+from engine.ops.cuda_ranks import Ranking, Ranks
 from engine.ops.cuda_recorder import Recorder, form_read
 from engine.ops.cuda_step import WANTED
+from engine.ops.ranking import Ranked
 from kernels.variants import Variant
 
 _PIECES = 32
@@ -61,6 +63,7 @@ class HeadOps(Recorder):
         self._found_there = self._allocate("work", MOST_ROWS * (_BEST_BYTES + 4))
         self._found = [_Place(self.card) for _ in range(2)]
         self._draws = Draws(self.card, self._allocate, n_vocab)
+        self._ranks = Ranks(self.card, self._allocate, n_vocab)
 
     def head(self, h: Buffer, output: Weight) -> None:
         h.forms.add(32)
@@ -120,6 +123,10 @@ class HeadOps(Recorder):
                 launched.event.synchronize()
         return launched.tokens
 
+    def ranked(self, launched: Ranking) -> Ranked:
+        with told():
+            return self._ranks.read(launched)
+
     def logits(self) -> NDArray[np.float32]:
         if self._host is not None:
             return self._host
@@ -164,10 +171,10 @@ class HeadOps(Recorder):
         return Found(place.tokens[:rows], place.event)
 
     def _read_logits(self, rows: int) -> NDArray[np.float32]:
-        """Of the last launch of the head: its rows."""
+        """Of the last launch of the head: its rows. For none nobody waits."""
         self._wanted = rows
         if rows:
             size = rows * self.shape.n_vocab * 4
             self.card.copy(self._logits.ctypes.data, self._logits_there, size)
-        self.card.stream.synchronize()
+            self.card.stream.synchronize()
         return self._logits[:rows]

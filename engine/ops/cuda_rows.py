@@ -52,7 +52,13 @@ class DeviceRows:
                 raise ValueError("Rows on a card are taken one after the other.")
             address = self.address + first * self._row_bytes
             return DeviceRows(self._spare, address, max(0, last - first), width, self._owner)
-        return joined(self._spare, [self[i : i + 1] for i in which], width)
+        runs: list[list[int]] = []  # of rows that lie one behind the other
+        for i in which:
+            if runs and runs[-1][1] == i:
+                runs[-1][1] += 1
+            else:
+                runs.append([i, i + 1])
+        return joined(self._spare, [self[a:b] for a, b in runs], width)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         values = np.empty(self.shape, np.float32)

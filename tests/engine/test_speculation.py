@@ -145,6 +145,25 @@ class Babbler:
     def close(self) -> None: ...
 
 
+class Early(Babbler):
+    """One that begins before the tokens are there."""
+
+    def __init__(self, truth: dict[int, list[int]]) -> None:
+        super().__init__(truth)
+        self.begun: dict[int, tuple[int, int]] = {}
+        self.asked = self.foreseen = 0
+
+    def begin(self, sequence: Sequence, place: int, token: int) -> None:
+        assert self.seen[sequence.request_id] == place >= len(sequence.tokens)
+        self.begun[sequence.request_id] = place, token
+
+    def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
+        begun = self.begun.pop(sequence.request_id, None)
+        self.asked += 1
+        self.foreseen += begun == (len(sequence.tokens) - 1, sequence.tokens[-1])
+        return super().propose(sequence, depth, nodes)
+
+
 @pytest.fixture(params=ARCHITECTURES)
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, Engine]]:
     """The same model without and with drafts."""
@@ -166,16 +185,24 @@ def test_prompt_lookup_never_changes_a_text(pair: tuple[Engine, Engine]) -> None
     assert plain.metrics().speculation is None
 
 
-def with_babbler(monkeypatch: pytest.MonkeyPatch, architecture: str, **changes: object):  # type: ignore[no-untyped-def]
-    babbler = Babbler({})
+def with_babbler(  # type: ignore[no-untyped-def]
+    monkeypatch: pytest.MonkeyPatch,
+    architecture: str,
+    kind: type[Babbler] = Babbler,
+    **changes: object,
+):
+    babbler = kind({})
     monkeypatch.setattr("engine.draft.choosing.open_drafter", lambda *_: babbler)
     return loaded(architecture, **{"spec": Spec.TREE, "budget": 14, **changes}), babbler
 
 
+@pytest.mark.parametrize("kind", [Babbler, Early])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_trees_never_change_a_text(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trees_never_change_a_text(
+    architecture: str, kind: type[Babbler], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = loaded(architecture, spec=Spec.OFF)
-    guessing, babbler = with_babbler(monkeypatch, architecture)
+    guessing, babbler = with_babbler(monkeypatch, architecture, kind)
     prompts = [ids(12 + 17 * i, seed=i) for i in range(8)]
     truth = texts(plain, prompts, 70)
     for i, prompt in enumerate(prompts):
@@ -185,6 +212,8 @@ def test_trees_never_change_a_text(architecture: str, monkeypatch: pytest.Monkey
     assert metrics is not None and metrics.acceptance_length is not None
     assert metrics.state == "on" and metrics.acceptance_length > 1.5
     assert sorted(babbler.released) == list(range(1, 9))
+    if isinstance(babbler, Early):  # what it began is what it is asked for
+        assert babbler.foreseen == babbler.asked > 50
     assert plain.close() and guessing.close()
 
 
