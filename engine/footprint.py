@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.card_footprint import WORD, shown_to_draft, steps_on_card
 from engine.config import EngineConfig, Precision, Spec
 from engine.draft.shipped import shipped_draft
 from engine.gguf import HeaderSummary, read_header
@@ -17,6 +18,7 @@ PAGE_TOKENS = 64
 CHUNK = 512
 """Tokens of a prompt in one step, where nobody chose."""
 _CHECKPOINTS = 8  # recurrent states that remember prefixes
+_DRAFT_ROWS = 256  # that a draft is shown at once
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
 # Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other
@@ -38,7 +40,8 @@ class Footprint:
     recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
     bytes that recurrent layers keep of a guessed token until it is verified. `draft` has the weights, loose
     weights, keys and values of the file's own draft layer, and its weights on a card; `shipped` those of the
-    draft that comes with Lucebox for it.
+    draft that comes with Lucebox for it. On a card steps take `card_row` bytes a row, `card_step` in any case
+    and `card_tried` for each guess; a draft reads `shown` values of a token of its target's layers.
     """
 
     weights: int
@@ -52,6 +55,10 @@ class Footprint:
     draft: tuple[int, int, int, int] = (0, 0, 0, 0)
     shipped: tuple[int, int, int, int] = (0, 0, 0, 0)
     card_weights: int = 0
+    card_row: int = 0
+    card_step: int = 0
+    card_tried: int = 0
+    shown: int = 0
 
     @classmethod
     def of(cls, header: HeaderSummary) -> Footprint:
@@ -91,6 +98,8 @@ class Footprint:
             else:
                 loose[place] += info.type.block * n_blocks
         own_kv = kv_heads * (key + value) if weights[1] and type(kv_heads) is int else 0
+        n_vocab = len(words) if isinstance(words, list) else 0
+        card_row, card_step, card_tried = steps_on_card(header, n_vocab)
         values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
             weights=weights[0],
@@ -103,7 +112,11 @@ class Footprint:
             state=_state_bytes(header),
             tried_row=_tried_bytes(header),
             row=int(values * _BYTES_PER_VALUE),
-            n_vocab=len(words) if isinstance(words, list) else 0,
+            n_vocab=n_vocab,
+            card_row=card_row,
+            card_step=card_step,
+            card_tried=card_tried,
+            shown=shown_to_draft(header),
         )
 
     def model(self, config: EngineConfig, on_card: bool = False) -> int:
@@ -118,13 +131,30 @@ class Footprint:
         """Recurrent states: one for each sequence at once, the others remember prefixes."""
         return config.max_concurrency + _CHECKPOINTS if self.state else 0
 
-    def work(self, config: EngineConfig) -> int:
-        """Bytes of step buffers, logits, recurrent states and vocabulary."""
+    def work(self, config: EngineConfig, on_card: bool = False) -> int:
+        """Bytes of step buffers, logits, recurrent states and, on the processor, vocabulary."""
         guessed = MOST_GUESSED if config.spec is not Spec.OFF else 0
         rows = (config.prefill_chunk or CHUNK) + config.max_concurrency + guessed
+        if on_card and self.card_row:
+            states = self.slots(config) * self.state + guessed * self.card_tried
+            return _whole(rows) * self.card_row + self.card_step + states
         logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
         states = self.slots(config) * self.state + guessed * self.tried_row
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD
+
+    def beside(self, target: Footprint, config: EngineConfig) -> int:
+        """Bytes of a draft's steps on a card, of what its target keeps for it, and of logits."""
+        if not self.shown:
+            return self.work(config, on_card=True)
+        kept = _whole((config.prefill_chunk or CHUNK) + config.max_concurrency + MOST_GUESSED)
+        shown = 4 * kept + 6 * _DRAFT_ROWS
+        rows = 64 * self.card_row
+        return shown * self.shown + rows + self.card_step + target.n_vocab * WORD
+
+
+def _whole(rows: int) -> int:
+    """Rows that buffers of a card have for so many."""
+    return -(-rows // 64) * 64
 
 
 def _shipped(header: HeaderSummary) -> tuple[int, int, int, int]:

@@ -229,7 +229,7 @@ class _Sizing:
         on_card = self.device.kind != "cpu"
         self.page = self.footprint.page(self.config, on_card)
         self.weights = self.footprint.model(self.config, on_card)
-        self.work = self.footprint.work(self.config)
+        self.work = self.footprint.work(self.config, on_card)
         self.measured = taken is not None and self._correct(taken)
         self.draft, draft_page = self._draft()
         self.page += draft_page
@@ -240,7 +240,7 @@ class _Sizing:
         self.need = self.weights + self.work + self.kv
 
     def _draft(self) -> tuple[int, int]:
-        """Bytes of the drafter's weights, and of its keys and values of a page."""
+        """Bytes of the drafter's weights, on a card its steps too, and of its keys and values of a page."""
         config, on_card = self.config, self.device.kind != "cpu"
         if config.spec is Spec.OFF or config.draft == "ngram":
             return 0, 0
@@ -249,7 +249,8 @@ class _Sizing:
                 found = Footprint.of(read_header(Path(config.draft)))
             except (EngineError, OSError):
                 return 0, 0  # the load tells what is wrong with it
-            return found.model(config, on_card), found.page(config, on_card)
+            beside = found.beside(self.footprint, config) if on_card else 0
+            return found.model(config, on_card) + beside, found.page(config, on_card)
         own = bool(config.draft) or not any(self.footprint.shipped)
         weights, loose, kv_values, on_card_weights = (
             self.footprint.draft if own else self.footprint.shipped
@@ -271,7 +272,8 @@ class _Sizing:
             prefill_chunk=taken.prefill_chunk,
         )
         self.weights, self.page = taken.model, taken.page
-        self.work = self.work * taken.work // max(1, self.footprint.work(was))
+        before = self.footprint.work(was, self.device.kind != "cpu")
+        self.work = self.work * taken.work // max(1, before)
         return True
 
     def _context(self) -> int:

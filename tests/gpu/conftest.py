@@ -36,6 +36,11 @@ LIMIT_S = 90.0
 _STDERR = pytest.StashKey[int]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where real models lie, which a few tests load."""
+    parser.addoption("--models", help="a folder of models of real shapes")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark, and keep the standard error that a test's captured one hides."""
     config.addinivalue_line("markers", "alone: needs a card that nobody else uses")
