@@ -33,7 +33,7 @@ if not errorlevel 1 set "PYTHON=py -%1"
 exit /b 0
 
 :missing
-echo Python 3.11, 3.12 or 3.13 was not found. Install Python 3.13, then run this again:
+echo Python 3.11, 3.12, 3.13 or 3.14 was not found. Install Python 3.13, then run this again:
 echo.
 echo     winget install Python.Python.3.13
 echo.

@@ -23,7 +23,7 @@ find_python() {
 }
 
 no_python() {
-    echo "Python 3.11, 3.12 or 3.13 with its venv module was not found." >&2
+    echo "Python 3.11, 3.12, 3.13 or 3.14 with its venv module was not found." >&2
     if command -v apt-get >/dev/null; then
         echo "This installs it; then run this again:" >&2
         printf '\n    sudo sh -c "apt-get update && apt-get install -y python3 python3-venv"\n\n' >&2
