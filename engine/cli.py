@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from engine import paths
 from engine.config import EngineConfig, SamplingParams, Spec
@@ -23,11 +23,11 @@ from engine.errors import (
     OutOfMemory,
     UnsupportedModel,
 )
+from engine.parser import EXIT_USAGE, Parser
 from engine.version import version
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_NO_DISPLAY = 3
 EXIT_MODEL = 4
 EXIT_MEMORY = 5
@@ -211,21 +211,6 @@ def open_app(arguments: Sequence[str]) -> int:
     return code
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tells a wrong command line in one sentence."""
-
-    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse unknown arguments here: of a command's, argparse would leave that to the main parser."""
-        known, unknown = super().parse_known_args(*args, **kwargs)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return known, unknown
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is, and leave with the usage code."""
-        self.exit(EXIT_USAGE, f"{self.prog}: {message}. See {self.prog} --help.\n")
-
-
 def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     """The parser, and the names of all commands."""
     # Loaded here, for the window needs none of them.
@@ -233,7 +218,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     from engine.arguments import add_settings, add_wishes
     from engine.draft_cli import add_draft_commands
 
-    parser = _Parser(
+    parser = Parser(
         prog="lucebox",
         usage="lucebox [FILE ...] [--demo] | lucebox COMMAND ...",
         description="Large language models on this PC. Data goes to stdout, talk to stderr.",

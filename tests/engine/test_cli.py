@@ -173,6 +173,14 @@ def test_an_unknown_flag_points_to_the_help_of_its_command(run: Run, command: st
     )
 
 
+def test_a_misspelt_flag_is_named_before_what_is_missing_for_it(run: Run) -> None:
+    result = run("generate", LLAMA, "--promt", "x", "--json")
+    assert result.code == 2 and "--promt (did you mean --prompt?). See" in result.err
+    assert "--thread=1 (did you mean --threads?)" in run("serve", "--thread=1").err
+    for text in ("-- a text", "--no-flag"):
+        assert run("tokenize", LLAMA, *(["--"] if " " not in text else []), text).code == 0
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1.5]", '["a"]', "[true]", "[1", "\xff", "[" * 9000])
 def test_a_faulty_ids_file_is_told(
     run: Run, tmp_path: Path, ids_file: Callable[[str], Path], text: str
