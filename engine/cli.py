@@ -41,7 +41,7 @@ EXIT_CODES = """exit codes:
   3    there is no display to open the window on
   4    the model file is damaged, or of a kind that cannot be run
   5    memory is short
-  130  stopped by Ctrl-C
+  130  stopped by Ctrl-C before it was done; a server is done then: 0
   141  the reader of stdout went away
 
 Without a command, `lucebox [FILE ...] [--demo]` opens the window with these models.

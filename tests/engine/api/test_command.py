@@ -123,7 +123,7 @@ def test_two_models_are_served_until_a_signal_ends_it(number: int) -> None:
                 assert answer.status_code == 200
                 server.send_signal(number)
                 answer.read()
-            assert server.wait(30) == 0
+            assert server.wait(30) == 0 and "a server is done then: 0" in cli.EXIT_CODES
         finally:
             server.kill()
         said = server.stderr.read()
