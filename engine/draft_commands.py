@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -101,8 +103,9 @@ def train_draft(args: argparse.Namespace, console: Console) -> None:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
+        pip = subprocess.list2cmdline([sys.executable, "-m", "pip", "install", "torch"])
         raise EngineError(
-            "Training needs PyTorch, which is not installed. Put it beside Lucebox: pip install torch."
+            f"Training needs PyTorch, which is not installed. Put it beside Lucebox with `{pip}`."
         ) from error
     said = ""
 

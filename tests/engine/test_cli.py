@@ -181,6 +181,15 @@ def test_a_misspelt_flag_is_named_before_what_is_missing_for_it(run: Run) -> Non
         assert run("tokenize", LLAMA, *(["--"] if " " not in text else []), text).code == 0
 
 
+def test_pytorch_is_put_beside_this_program(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delitem(sys.modules, "engine.convert.train.loop", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    result = run("train-draft", LLAMA, "--out", tmp_path / "draft.gguf")
+    assert result.code == 1 and f"`{sys.executable} -m pip install torch`" in result.err
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1.5]", '["a"]', "[true]", "[1", "\xff", "[" * 9000])
 def test_a_faulty_ids_file_is_told(
     run: Run, tmp_path: Path, ids_file: Callable[[str], Path], text: str
