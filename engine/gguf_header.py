@@ -38,6 +38,7 @@ _NUMBERS = {
     10: "<u8", 11: "<i8", 12: "<f8",
 }  # fmt: skip
 _AGAIN = "Download the file again."
+_OTHER = "Choose another file, or download this one again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +333,11 @@ def _not_gguf(head: bytes, size: int) -> str:
         return "not a GGUF model in the expected byte order: its magic is reversed. Get another version."
     if not any(head):
         return f"not a GGUF model: it starts with zeros, so the download never finished. {_AGAIN}"
+    words = " ".join(_text(head).split())
+    if size >= 4 and words.isprintable() and "\\x" not in words[:24]:
+        return f'not a GGUF model but a text, which begins with "{words[:24]}". {_OTHER}'
+    first = head[:4].hex(" ").upper()
     return (
-        f"not a GGUF model: its magic is {head[:4]!r}, expected b'GGUF'. "
-        "Choose a file that ends in .gguf, or download it again."
+        f"not a GGUF model: its first bytes are {first}, expected 47 47 55 46, which spell GGUF."
+        f" {_OTHER}"
     )

@@ -1298,6 +1298,10 @@
         <translation>더 작은 모델이나 양자화를 선택하세요</translation>
     </message>
     <message>
+        <source>Choose another file, or download this one again.</source>
+        <translation>다른 파일을 선택하거나 이 파일을 다시 내려받으세요.</translation>
+    </message>
+    <message>
         <source>Device or resource busy</source>
         <translation>장치나 자원이 사용 중입니다</translation>
     </message>
@@ -2370,6 +2374,10 @@
         <translation>GGUF 모델이 아니라 safetensors 파일입니다. GGUF 형식의 모델을 구하세요.</translation>
     </message>
     <message>
+        <source>not a GGUF model but a text, which begins with &quot;{0}&quot;. {1}</source>
+        <translation>GGUF 모델이 아니라 글입니다. 글의 처음: &quot;{0}&quot;. {1}</translation>
+    </message>
+    <message>
         <source>not a GGUF model but a web page (HTML), often a log-in or error page saved in its place. Download the model again, signed in if the site asks for it.</source>
         <translation>GGUF 모델이 아니라 웹 페이지(HTML)입니다. 로그인이나 오류 페이지가 대신 저장되는 일이 많습니다. 모델을 다시 내려받고, 사이트가 요구하면 로그인하세요.</translation>
     </message>
@@ -2380,10 +2388,6 @@
     <message>
         <source>not a GGUF model: it starts with zeros, so the download never finished. {0}</source>
         <translation>GGUF 모델이 아닙니다. 0으로 시작하므로 내려받기가 끝나지 않은 파일입니다. {0}</translation>
-    </message>
-    <message>
-        <source>not a GGUF model: its magic is {0}, expected b&apos;GGUF&apos;. Choose a file that ends in .gguf, or download it again.</source>
-        <translation>GGUF 모델이 아닙니다. 매직이 {0}인데 b&apos;GGUF&apos;여야 합니다. .gguf로 끝나는 파일을 선택하거나 다시 내려받으세요.</translation>
     </message>
     <message>
         <source>outputs of layer {0}</source>
@@ -2584,6 +2588,10 @@
     <message>
         <source>The model produced NaN or infinity{0}. The file may be damaged, or its numbers overflow in fast precision: check the file&apos;s hash, or load it with --precision exact.</source>
         <translation>모델이 NaN 또는 무한대를 냈습니다{0}. 파일이 손상되었거나 빠른 정밀도에서 수가 넘칠 수 있습니다. 파일의 해시를 확인하거나 --precision exact로 불러오세요.</translation>
+    </message>
+    <message>
+        <source>not a GGUF model: its first bytes are {0}, expected 47 47 55 46, which spell GGUF. {1}</source>
+        <translation>GGUF 모델이 아닙니다. 처음 바이트는 {0}입니다. GGUF를 뜻하는 47 47 55 46이어야 합니다. {1}</translation>
     </message>
     <message>
         <source>window: causality everywhere</source>

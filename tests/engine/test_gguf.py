@@ -229,7 +229,7 @@ def test_removed_and_unknown_types_are_named(tmp_path: Path, kind: int) -> None:
     ("data", "word"),
     [
         (b"", "empty"),
-        (b"GG", "magic"),
+        (b"GG", "first bytes are 47 47, expected 47 47 55 46"),
         (b"GGUF\3\0", "past the end"),
         (b"\n <html><body>", "web page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "Git LFS"),
@@ -240,7 +240,11 @@ def test_removed_and_unknown_types_are_named(tmp_path: Path, kind: int) -> None:
         (b"tjgg" + bytes(40), "old GGML"),
         (b"FUGG" + bytes(40), "byte order"),
         (bytes(4096), "zeros"),
-        (b"\x7fELF" + bytes(60), "magic"),
+        (b"\x7fELF" + bytes(60), "first bytes are 7F 45 4C 46, expected"),
+        (
+            "Notes\n\nZwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich".encode(),
+            'a text, which begins with "Notes Zwölf Boxkämpfer j"',
+        ),
     ],
 )
 def test_other_files_are_told_apart(tmp_path: Path, data: bytes, word: str) -> None:
