@@ -45,7 +45,8 @@ class HasFootprint(Protocol):
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What the last load of a file really took, and how it was loaded: bytes of the weights, of one page
-    of keys and values in all layers, and of the work space."""
+    of keys and values in all layers, and of the work space; and all that the drafter `guesser` held, its part
+    of `pages` included."""
 
     device: str
     precision: str
@@ -54,6 +55,9 @@ class Taken:
     model: int
     page: int
     work: int
+    draft: int = 0
+    pages: int = 0
+    guesser: str = ""
 
     @classmethod
     def of(cls, config: EngineConfig, pages: int, parts: Sequence[MemoryPart]) -> Taken | None:
@@ -63,7 +67,8 @@ class Taken:
             return None
         return cls(
             config.device, str(config.precision), config.max_concurrency, config.prefill_chunk or CHUNK,
-            owned["model"], owned["kv"] // pages, owned["work"],
+            owned["model"], owned["kv"] // pages, owned["work"], owned.get("draft", 0), pages,
+            _guesser(config),
         )  # fmt: skip
 
     @classmethod
@@ -73,9 +78,9 @@ class Taken:
             made = cls(**found)
         except TypeError:
             return None
-        words = type(made.device) is str and made.precision in list(Precision)
-        numbers = [getattr(made, f.name) for f in fields(cls) if f.type == "int"]
-        sound = all(type(n) is int and 0 < n < 1 << 62 for n in numbers)
+        words = type(made.device) is type(made.guesser) is str and made.precision in list(Precision)
+        numbers = [(getattr(made, f.name), f.default == 0) for f in fields(cls) if f.type == "int"]
+        sound = all(type(n) is int and -may_be_0 < n < 1 << 62 for n, may_be_0 in numbers)
         return made if words and sound else None
 
 
@@ -83,10 +88,10 @@ class Taken:
 class Estimate:
     """Whether a model fits a device.
 
-    `parts` show the whole device: other programs, model, draft, kv, work, free, reserve; they sum to its
-    memory unless the model is too large. `total` is what the model needs (its draft, kv and work too),
-    `available` what it may take; `context` the tokens it would run with. `verdict` is "fits", "tight" or
-    "too large". `measured` tells that the sums come from a real load.
+    `parts` show the whole device: other programs, model, draft with all that it holds, kv, work, free,
+    reserve; they sum to its memory unless the model is too large. `total` is what the model needs (its draft,
+    kv and work too), `available` what it may take; `context` the tokens it would run with. `verdict` is
+    "fits", "tight" or "too large". `measured` tells that the sums come from a real load.
     """
 
     parts: tuple[MemoryPart, ...]
@@ -231,8 +236,11 @@ class _Sizing:
         self.weights = self.footprint.model(self.config, on_card)
         self.work = self.footprint.work(self.config, on_card)
         self.measured = taken is not None and self._correct(taken)
-        self.draft, draft_page = self._draft()
-        self.page += draft_page
+        self.draft, self.draft_page = self._draft()
+        if taken is not None and self.measured and taken.guesser == _guesser(self.config):
+            held = taken.draft - taken.pages * self.draft_page
+            self.draft = held if self.draft and held > 0 else self.draft
+        self.page += self.draft_page
         self.weights += self.draft
         self.max_ctx = self._context()
         self.n_pages = self._pages()
@@ -393,11 +401,12 @@ class _Sizing:
             text += f" {size_text(self.need - self.available)} are missing."
         elif self.max_ctx < self.wanted:
             text += f" A context of {self.wanted:,} tokens would not fit."
+        pages = self.n_pages * self.draft_page
         parts = (
             MemoryPart("other", "Other programs", self.other),
             MemoryPart("model", "Model weights", self.weights - self.draft),
-            *((MemoryPart("draft", "Draft", self.draft),) if self.draft else ()),
-            MemoryPart("kv", "Context", self.kv),
+            *((MemoryPart("draft", "Draft", self.draft + pages),) if self.draft else ()),
+            MemoryPart("kv", "Context", self.kv - pages),
             MemoryPart("work", "Work space", self.work),
             MemoryPart("free", "Free", max(0, self.available - self.need)),
             MemoryPart("reserve", "Kept free", self.reserve),
@@ -412,6 +421,11 @@ class _Sizing:
             self.device,
             self.measured,
         )
+
+
+def _guesser(config: EngineConfig) -> str:
+    """What tells the drafters of two loads of a file apart."""
+    return "" if config.spec is Spec.OFF else config.draft or AUTO
 
 
 def _device(config: EngineConfig, devices: Sequence[Device]) -> Device:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import EngineConfig, Plan, Precision
+from engine.config import EngineConfig, Plan, Precision, Spec
 from engine.devices import Device
 from engine.entry import Entry, inspect
 from engine.errors import BadRequest, OutOfMemory
@@ -362,6 +362,23 @@ def test_a_real_load_corrects_the_sums() -> None:
     )
     exact = replace(config, precision=Precision.EXACT)
     assert not estimate(entry(eight_billion()), exact, [device], taken=taken).measured
+
+
+def test_a_draft_is_all_that_it_holds_and_a_real_load_corrects_it() -> None:
+    config, device = EngineConfig(device="cpu", max_ctx=8192, max_concurrency=1), cpu()
+    found = entry(replace(eight_billion(), shipped=(50 << 20, 0, 1000, 50 << 20)))
+    guess, pages = estimate(found, config, [device]), 8192 // 64
+    assert bytes_of(guess, "draft") == (50 << 20) + pages * 64 * 1000 * 2
+    assert bytes_of(guess, "kv") == pages * eight_billion().page(config)
+    assert sum(bytes_of(guess, k) for k in ("model", "draft", "kv", "work")) == guess.total
+    parts = [MemoryPart(k, "", bytes_of(guess, k)) for k in ("model", "kv", "work")]
+    taken = Taken.of(config, pages, [*parts, MemoryPart("draft", "", 90 << 20)])
+    assert taken is not None and Taken.from_json(asdict(taken)) == taken
+    assert bytes_of(estimate(found, config, [device], taken=taken), "draft") == 90 << 20
+    half = estimate(found, replace(config, max_ctx=4096), [device], taken=taken)
+    assert bytes_of(half, "draft") == (90 << 20) - pages // 2 * 64 * 1000 * 2
+    other = replace(config, spec=Spec.OFF)
+    assert bytes_of(estimate(found, other, [device], taken=taken), "draft") == 0
 
 
 @pytest.mark.parametrize(
