@@ -47,10 +47,13 @@ class Looker:
 
 
 def owners(total: int, used: int, memory: Sequence[MemoryPart], here: bool) -> list[MemoryPart]:
-    """Parts of a device's memory: of the loaded model if it is here, of others, and what is free."""
+    """Parts of a device's memory: what is in use and free and, where the loaded model is `here`, what the
+    engine measured of all of it, as everywhere else.
+    """
+    measured = {p.kind: p.bytes for p in memory} if here else {}
     held = [p for p in memory if here and p.kind in _OWNERS and p.bytes]
-    free = max(0, total - used)
-    other = max(0, total - free - sum(p.bytes for p in held))
+    free = measured.get("free", max(0, total - used))
+    other = measured.get("other", max(0, total - free - sum(p.bytes for p in held)))
     known = {
         "model": QCoreApplication.translate("Devices", "Model"),
         "draft": QCoreApplication.translate("Devices", "Draft"),
