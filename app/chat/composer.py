@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QKeySequence,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -283,6 +284,11 @@ class Composer(QFrame):
 
     def sizeHint(self) -> QSize:
         return QSize(theme().size("measure"), super().sizeHint().height())
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """The free space belongs to the text, which lies in the same frame."""
+        self.editor.setFocus(Qt.FocusReason.MouseFocusReason)
+        super().mousePressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.page import ChatPage
@@ -49,3 +49,15 @@ def test_undo_in_the_message_box_brings_a_deleted_chat_back(
     assert page.composer.text == "" and chat not in page.session.infos, "first the text"
     qtbot.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert chat in page.session.infos
+
+
+def test_a_click_into_the_free_space_of_the_message_box_is_one_into_its_text(
+    qtbot: QtBot, page: ChatPage
+) -> None:
+    composer = page.composer
+    page.list.view.setFocus()
+    assert not composer.editor.hasFocus()
+    free = QPoint(composer.count.geometry().right() - 2, composer.height() - 3)
+    assert composer.childAt(free) in (None, composer.count)
+    qtbot.mouseClick(composer.childAt(free) or composer, Qt.MouseButton.LeftButton)
+    assert composer.editor.hasFocus()
