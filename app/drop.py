@@ -145,7 +145,7 @@ class DropTarget(QObject):
         if paths:
             self.open_paths(paths)
         else:
-            self._services.toast(self.tr("The clipboard holds no file that exists."))
+            self._services.toast(lambda: self.tr("The clipboard holds no file that exists."))
 
     # What is done with them
 
@@ -171,9 +171,13 @@ class DropTarget(QObject):
             return
         path, why = ignored[0]
         more = len(ignored) - 1
-        text = self.tr("{name} was left out. {why}").format(name=path.name, why=told(why))
-        also = self.tr("%n more file(s) were left out too.", None, more) if more else ""
-        self._services.toast(f"{text} {also}".strip())
+
+        def words() -> str:
+            text = self.tr("{name} was left out. {why}").format(name=path.name, why=told(why))
+            also = self.tr("%n more file(s) were left out too.", None, more) if more else ""
+            return f"{text} {also}".strip()
+
+        self._services.toast(words)
 
     def _show(self, dropped: Dropped) -> None:
         first = (*dropped.models, *dropped.companions)[0]

@@ -66,7 +66,9 @@ class FirstRunPage(Page):
     def open(self, **kw: Any) -> None:
         """`attach=` comes when text files are dropped: they need a chat, and a chat a model."""
         if kw.get("attach"):
-            self.services.toast(self.tr("Choose a model first; then files can go into a message."))
+            self.services.toast(
+                lambda: self.tr("Choose a model first; then files can go into a message.")
+            )
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from app.controller import EngineController
 from app.settings import Settings
 from app.theme import theme
+from app.widgets.toast import Said
 
 
 class Actions(QObject):
@@ -53,7 +54,7 @@ class Services:
 
     page: the name of the page that is shown.
     navigate(page, **kw): show a page; `kw` go to its `open(**kw)`.
-    toast(text), toast_undo(text, undo): a short notice, the second with an Undo button.
+    toast(said), toast_undo(said, undo): a short notice, the second with an Undo button: `Toast.say`.
     open_paths(paths): files or folders that were dropped, picked or handed over by a second launch.
     status(text, icon=""): the right end of the status strip, "" clears it.
     """
@@ -65,8 +66,8 @@ class Services:
     actions: Actions = field(default_factory=Actions)
     page: str = ""
     navigate: Callable[..., None] = lambda page, **kw: None
-    toast: Callable[[str], None] = lambda text: None
-    toast_undo: Callable[[str, Callable[[], None]], None] = lambda text, undo: None
+    toast: Callable[[Said], None] = lambda said: None
+    toast_undo: Callable[[Said, Callable[[], None]], None] = lambda said, undo: None
     open_paths: Callable[[list[Path]], None] = lambda paths: None
     status: Callable[..., None] = lambda text, icon="": None
 

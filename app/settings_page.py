@@ -327,7 +327,7 @@ class SettingsPage(Page):
         path = Path(self.sender().property("path"))
         folder = path if path.is_dir() or not path.suffix else path.parent
         if not folder.exists() or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
-            self.services.toast(self.tr("{folder} cannot be shown.").format(folder=folder))
+            self.services.toast(lambda: self.tr("{folder} cannot be shown.").format(folder=folder))
 
     def _export(self) -> None:
         from app.chat.exporter import export_all
@@ -343,7 +343,9 @@ class SettingsPage(Page):
         )
         text += f"\nModel: {controller.model}\nMetrics: {controller.metrics}"
         QGuiApplication.clipboard().setText(diagnostics(text))
-        self.services.toast(self.tr("Copied. The log itself is {file}").format(file=log_file()))
+        self.services.toast(
+            lambda: self.tr("Copied. The log itself is {file}").format(file=log_file())
+        )
 
     def _reset(self) -> None:
         before, run = self._settings.value, self._settings.engine_config()
@@ -357,7 +359,7 @@ class SettingsPage(Page):
             self._settings.update(**dataclasses.asdict(before))
             self._show_run(run)
 
-        self.services.toast_undo(self.tr("All settings are as at the first start."), undo)
+        self.services.toast_undo(lambda: self.tr("All settings are as at the first start."), undo)
 
     def _show_run(self, config: EngineConfig) -> None:
         self._settings.keep_engine_config(config)

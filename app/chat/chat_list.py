@@ -156,8 +156,9 @@ class ChatList(QFrame):
             self._search()
         elif was_current and self.view.hasFocus():
             self.view.go_near(at)
-        text = self.tr("“{title}” was deleted").format(title=_short(title))
-        self._services.toast_undo(text, undo)
+        self._services.toast_undo(
+            lambda: self.tr("“{title}” was deleted").format(title=_short(title)), undo
+        )
 
     @Slot()
     def undo(self) -> None:
@@ -165,7 +166,7 @@ class ChatList(QFrame):
         undo, self._undo = self._undo, None
         if undo is not None:
             undo()
-            self._services.toast(self.tr("The chat is back."))
+            self._services.toast(lambda: self.tr("The chat is back."))
 
     @Slot(QPoint)
     def _on_menu(self, point: QPoint) -> None:

@@ -392,7 +392,7 @@ class ChatPage(Page):
             self._copy(self.view.code(message_id, int(action.removeprefix("code:"))))
         elif action in ("regenerate", "retry"):
             if self.session.generation(message.chat) is not None:
-                self.services.toast(self.tr("An answer is being written. Stop it first."))
+                self.services.toast(lambda: self.tr("An answer is being written. Stop it first."))
                 return
             self.session.regenerate(message_id)
             self.view.to_end()
@@ -407,7 +407,7 @@ class ChatPage(Page):
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
-        self.services.toast(self.tr("Copied"))
+        self.services.toast(lambda: self.tr("Copied"))
 
     @Slot()
     def edit_last(self) -> None:
@@ -472,7 +472,7 @@ class ChatPage(Page):
     def _on_problem(self, problem: Problem) -> None:
         if problem.kind is ProblemKind.SOLVED:
             self._clear_note()
-            self.services.toast(self.tr("Chats are saved again."))
+            self.services.toast(lambda: self.tr("Chats are saved again."))
         else:
             good = problem.kind is ProblemKind.DAMAGED
             self._say("warn" if good else "bad", problem_text(problem))

@@ -238,7 +238,9 @@ class ModelsPage(Page):
         if item.group is Group.CHAT or item.entry.problem:
             opener_of(self.services).open(item.entry.path)
         else:
-            self.services.toast(self.tr("{name} is not a chat model.").format(name=item.title))
+            self.services.toast(
+                lambda: self.tr("{name} is not a chat model.").format(name=item.title)
+            )
 
     @Slot(object)
     def _on_bin(self, item: Item) -> None:
@@ -248,12 +250,18 @@ class ModelsPage(Page):
             services.toast(told(str(error)))
 
         def done(binned: Binned) -> None:
-            text = self.tr("{name} is in the bin").format(name=name)
-            services.toast_undo(text, lambda: library.restore(binned, failed))
+            services.toast_undo(
+                lambda: self.tr("{name} is in the bin").format(name=name),
+                lambda: library.restore(binned, failed),
+            )
 
         if library.forget(item):
-            text = self.tr("{name} is off the list; the file stays where it is").format(name=name)
-            services.toast_undo(text, lambda: library.add([item.entry], lambda: None))
+            services.toast_undo(
+                lambda: self.tr("{name} is off the list; the file stays where it is").format(
+                    name=name
+                ),
+                lambda: library.add([item.entry], lambda: None),
+            )
         else:
             library.bin(item, done, failed)
 

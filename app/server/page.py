@@ -320,7 +320,7 @@ class ServerPage(Page):
     @Slot(str)
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
-        self.services.toast(self.tr("Copied."))
+        self.services.toast(lambda: self.tr("Copied."))
 
     @Slot(bool)
     def _on_see(self, seen: bool) -> None:

@@ -91,4 +91,4 @@ class Presets(QWidget):
             settings.update(presets={**settings.value.presets, name: before[name]})
             self.show_presets()
 
-        self._services.toast_undo(self.tr("{name} is deleted.").format(name=name), undo)
+        self._services.toast_undo(lambda: self.tr("{name} is deleted.").format(name=name), undo)

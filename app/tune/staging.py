@@ -160,7 +160,7 @@ class Staging(QObject):
         self.applied.emit()
         if former is not None and _kept(former) != _kept(self.value):
             self._services.toast_undo(
-                translate("tune", "The model runs with the new settings."),
+                lambda: translate("tune", "The model runs with the new settings."),
                 lambda: self._undo(former),
             )
 

@@ -12,6 +12,14 @@ from app.widgets.basic import button, label
 
 STAY_MS = 8000
 
+Said = str | Callable[[], str]
+"""A text, or what gives one in the language that there is when it is asked."""
+
+
+def text_of(said: Said) -> str:
+    """The text now."""
+    return said if isinstance(said, str) else said()
+
 
 class Toast(QFrame):
     """One notice at a time; a new one takes the place of the old one."""
@@ -24,6 +32,7 @@ class Toast(QFrame):
         self._button = button("")
         self._button.clicked.connect(self._on_undo)
         self._undo: Callable[[], None] | None = None
+        self._said: Said = ""
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 8, 8, 8)
         row.setSpacing(theme().space(4))
@@ -34,17 +43,36 @@ class Toast(QFrame):
         window.installEventFilter(self)
         self.hide()
 
-    def say(self, text: str, undo: Callable[[], None] | None = None) -> None:
-        """Show a text for some seconds; with `undo` a button calls it."""
-        self._undo = undo
-        self._text.setText(text)
-        self._button.setText(self.tr("Undo"))
+    def say(self, said: Said, undo: Callable[[], None] | None = None) -> None:
+        """Show a text for some seconds; with `undo` a button calls it.
+
+        After a change of language it is asked for again, and what is text already goes.
+        """
+        self._said, self._undo = said, undo
         self._button.setVisible(undo is not None)
-        self.setAccessibleName(text)
-        self._place()
+        self._write()
         self.show()
         self.raise_()
         self._timer.start()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.LanguageChange and self.isVisible():
+            if isinstance(self._said, str):
+                self.hide()
+            else:
+                self._write()
+        super().changeEvent(event)
+
+    def _write(self) -> None:
+        try:
+            text = text_of(self._said)
+        except RuntimeError:  # who said it is gone, with a page in another language
+            self.hide()
+            return
+        self._text.setText(text)
+        self._button.setText(self.tr("Undo"))
+        self.setAccessibleName(text)
+        self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():

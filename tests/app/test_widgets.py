@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QRect, Qt
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -231,6 +231,32 @@ def test_a_toast_undoes_once(qtbot: QtBot) -> None:
     assert undone == [1] and not toast.isVisible()
     toast.say("Saved.")
     assert not undo.isVisible()
+
+
+def test_a_toast_follows_the_language(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.show()
+    toast, language = Toast(window), ["en"]
+
+    def change(to: str) -> None:
+        language[0] = to
+        QCoreApplication.sendEvent(toast, QEvent(QEvent.Type.LanguageChange))
+
+    toast.say(lambda: {"en": "Deleted.", "ko": "삭제했습니다."}[language[0]], lambda: None)
+    change("ko")
+    assert toast.isVisible() and toast._text.text() == toast.accessibleName() == "삭제했습니다."
+    toast.say("Written in one language.")
+    change("en")
+    assert not toast.isVisible()
+
+    def gone() -> str:
+        raise RuntimeError("Internal C++ object already deleted.")
+
+    toast.say("")
+    toast._said = gone
+    change("ko")
+    assert not toast.isVisible()
 
 
 def test_a_banner_goes_when_closed(qtbot: QtBot) -> None:

@@ -17,6 +17,7 @@ from app.i18n import Language
 from app.page import Services
 from app.settings import Settings
 from app.theme import theme
+from app.widgets.toast import text_of
 from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
 
@@ -39,8 +40,8 @@ def services(qtbot: QtBot, engine: FakeEngine, tmp_path: Path) -> Iterator[Servi
     made = Services(controller, Settings(), tmp_path / "data" / "chats.sqlite")
     made.said = []  # type: ignore[attr-defined]
     made.undos = []  # type: ignore[attr-defined]
-    made.toast = made.said.append  # type: ignore[attr-defined]
-    made.toast_undo = lambda text, undo: made.undos.append((text, undo))  # type: ignore[attr-defined]
+    made.toast = lambda said: made.said.append(text_of(said))  # type: ignore[attr-defined]
+    made.toast_undo = lambda said, undo: made.undos.append((text_of(said), undo))  # type: ignore[attr-defined]
     yield made
     session = controller.findChild(ChatSession)
     assert controller.shutdown()

@@ -18,6 +18,7 @@ from app.models.library import Library
 from app.page import Services
 from app.settings import Settings
 from app.theme import theme
+from app.widgets.toast import Said, text_of
 from engine.config import AppSettings
 from engine.devices import Device
 from tests.app.fake_engine import FakeEngine
@@ -118,11 +119,11 @@ def services(
     made = Services(controller, settings, tmp_path / "chats.sqlite")
     made.library = Library(settings, tmp_path / "models.json")
     made.navigate = lambda page, **kw: seen.pages.append((page, kw))
-    made.toast = seen.toasts.append
+    made.toast = lambda said: seen.toasts.append(text_of(said))
     made.status = lambda text, icon="": seen.status.append(text)
 
-    def toast_undo(text: str, undo: Any) -> None:
-        seen.toasts.append(text)
+    def toast_undo(said: Said, undo: Any) -> None:
+        seen.toasts.append(text_of(said))
         seen.undos.append(undo)
 
     made.toast_undo = toast_undo
