@@ -100,6 +100,7 @@ static float f16_to_f32(u16 h) { _Float16 f; memcpy(&f, &h, 2); return (float)f;
 static u16 f32_to_f16(float f) { const _Float16 h = (_Float16)f; u16 bits; memcpy(&bits, &h, 2); return bits; }
 static u32 pack2(u16 low, u16 high) { return (u32)low | (u32)high << 16; }
 static u32 half2_of(float low, float high) { return f32_to_f16(low) | (u32)f32_to_f16(high) << 16; }
+static u32 half2_at_once(float low, float high) { return half2_of(low, high); }
 static float half2_low(u32 h) { return f16_to_f32((u16)h); }
 static float half2_high(u32 h) { return f16_to_f32((u16)(h >> 16)); }
 static float quad_max(float v) { v = fmaxf(v, __shfl_xor_sync(~0u, v, 1)); return fmaxf(v, __shfl_xor_sync(~0u, v, 2)); }
