@@ -3,34 +3,13 @@
 #include <ucontext.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <vector>
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-#define DEVICE static inline
-#define DEVICE_METHOD inline
-#define __global__
-#define __restrict__
-#define __launch_bounds__(...)
-#define __align__(n)
+#include "values.h"
 #define __shared__ static
 using std::max;
 using std::min;
-struct uint4 { u32 x, y, z, w; };
-struct uint2 { u32 x, y; };
-struct int4 { int x, y, z, w; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct float2 { float x, y; };
-struct Index { int x, y, z; };
-static uint4 make_uint4(u32 a, u32 b, u32 c, u32 d) { return {a, b, c, d}; }
-static float4 make_float4(float a, float b, float c, float d) { return {a, b, c, d}; }
-static float2 make_float2(float a, float b) { return {a, b}; }
-static uint2 make_uint2(u32 a, u32 b) { return {a, b}; }
-static int4 make_int4(int a, int b, int c, int d) { return {a, b, c, d}; }
 static Index blockIdx, threadIdx, blockDim, gridDim;
 alignas(128) u8 ring[256 << 10];  // dynamic shared memory
 
@@ -96,16 +75,10 @@ static bool __any_sync(u32, bool v) {
   return found;
 }
 
-static float f16_to_f32(u16 h) { _Float16 f; memcpy(&f, &h, 2); return (float)f; }
-static u16 f32_to_f16(float f) { const _Float16 h = (_Float16)f; u16 bits; memcpy(&bits, &h, 2); return bits; }
 static u32 pack2(u16 low, u16 high) { return (u32)low | (u32)high << 16; }
-static u32 half2_of(float low, float high) { return f32_to_f16(low) | (u32)f32_to_f16(high) << 16; }
 static u32 half2_at_once(float low, float high) { return half2_of(low, high); }
-static float half2_low(u32 h) { return f16_to_f32((u16)h); }
-static float half2_high(u32 h) { return f16_to_f32((u16)(h >> 16)); }
 static float quad_max(float v) { v = fmaxf(v, __shfl_xor_sync(~0u, v, 1)); return fmaxf(v, __shfl_xor_sync(~0u, v, 2)); }
 static float quad_sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v + __shfl_xor_sync(~0u, v, 2); }
-template <typename T> static T __ldg(const T* p) { return *p; }
 template <typename T> static T __ldcg(const T* p) { return *p; }
 static float exp_of(float x) { return expf(x); }
 static float power_of_2(float x) { return exp2f(x); }
@@ -118,8 +91,6 @@ static void __trap() { abort(); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static void sine_of(float x, float* s, float* c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }
 #define sincospif sine_of
-static u32 __float_as_uint(float f) { u32 u; memcpy(&u, &f, 4); return u; }
-static float __uint_as_float(u32 u) { float f; memcpy(&f, &u, 4); return f; }
 static int __float2int_rn(float f) { return (int)nearbyintf(f); }
 static u32 atomicInc(u32* p, u32 last) { const u32 old = *p; *p = old >= last ? 0 : old + 1; return old; }
 static void __threadfence() {}
