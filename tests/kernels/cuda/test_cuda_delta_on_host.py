@@ -106,6 +106,7 @@ class Both:
         for slot in range(LIMITS.slots):
             state = np.zeros(self.ops.state_bytes(), np.uint8)
             self.ops.read_state(slot, state)
+            self.ops.settle()
             want = self.truth.state[0, slot].transpose(0, 2, 1).ravel()
             want = np.concatenate([want, self.truth.tail[0, slot].ravel()])
             if np.isfinite(want).all():
@@ -158,6 +159,7 @@ def test_rows_do_not_depend_on_their_batch(card: Notes) -> None:
     first, second = (np.zeros(both.ops.state_bytes(), np.uint8) for _ in range(2))
     both.ops.read_state(2, first)
     both.ops.read_state(0, second)
+    both.ops.settle()
     assert (first == second).all()
 
 
