@@ -78,18 +78,22 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
     return ((uint4*)(ring + STAGES * STAGE))[(((warp * Q_SHARED + i) * TILES + n) * 2 + r) * 32 + lane];
   };
 #pragma unroll
-  for (int n = 0; n < TILES; n++)
+  for (int n = 0; n < TILES; n++) {
+    const int place[2] = {places[ROWS * warp + 16 * n + g], places[ROWS * warp + 16 * n + 8 + g]};
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      const int place = places[ROWS * warp + 16 * n + 8 * r + g];
-      const uint4* from = (const uint4*)(queries + (size_t)max(place, 0) * HEAD_DIM);
+    for (int i = 0; i < SLABS; i++) {
+      uint4 words[2];
 #pragma unroll
-      for (int i = 0; i < SLABS; i++) {
-        const uint4 words = place >= 0 ? from[4 * i + t] : make_uint4(0, 0, 0, 0);
-        if (i >= Q_SHARED) q[max(i - Q_SHARED, 0)][n][r] = words;
-        else q_shared(i, n, r) = words;
+      for (int r = 0; r < 2; r++) {
+        words[r] = make_uint4(0, 0, 0, 0);
+        if (place[r] >= 0) words[r] = ((const uint4*)(queries + (size_t)place[r] * HEAD_DIM))[4 * i + t];
       }
+      const uint4 low = make_uint4(words[0].x, words[1].x, words[0].y, words[1].y);
+      const uint4 high = make_uint4(words[0].z, words[1].z, words[0].w, words[1].w);
+      if (i >= Q_SHARED) q[max(i - Q_SHARED, 0)][n][0] = low, q[max(i - Q_SHARED, 0)][n][1] = high;
+      else q_shared(i, n, 0) = low, q_shared(i, n, 1) = high;
     }
+  }
   float o[TILES][2 * GROUPS][4], high[TILES][2], sum[TILES][2];
 #pragma unroll
   for (int n = 0; n < TILES; n++) {
@@ -123,9 +127,8 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
         const uint4 k = *(const uint4*)(key + 8 * c * HEAD_DIM * 2 + 16 * ((4 * i + t) ^ ((g & 1) << 2)));
 #pragma unroll
         for (int n = 0; n < TILES; n++) {
-          const u32 a0[4] = {a[n][0].x, a[n][1].x, a[n][0].y, a[n][1].y}, a1[4] = {a[n][0].z, a[n][1].z, a[n][0].w, a[n][1].w};
-          mma_f16(s[n][c], a0, k.x, k.y);
-          mma_f16(s[n][c], a1, k.z, k.w);
+          mma_f16(s[n][c], (const u32(&)[4])a[n][0], k.x, k.y);
+          mma_f16(s[n][c], (const u32(&)[4])a[n][1], k.z, k.w);
         }
       }
     }
