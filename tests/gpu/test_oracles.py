@@ -105,6 +105,7 @@ def test_a_page_and_a_state_go_to_the_host_and_come_back(loaded: tuple[str, Ops]
     page, state = kept.read_page(2), kept.read_state(2) if kept.state_bytes else None
     want = ops.run(step((ids[:1], 64, [2, 3]))).copy()
     ops.run(step((ids[::-1], 0, [2])))
+    kept.settle()
     assert page is not None and page.any()
     kept.write_page(7, page)
     if state is not None:
