@@ -1,13 +1,15 @@
 // softmax(q k / sqrt(d)) v over pages for long steps; the result is `attention.cu`'s, for its `combine`.
 //
 // Grid (key/value heads x head groups, splits, tiles), WARPS warps. A tile is up to 16 TILES WARPS (query, head) rows of one
-// sequence that share a key/value head, as in attention.cu; a warp has 16 TILES of them, so that a fragment of keys or values read
-// from shared memory serves TILES products. Keys and values go through a ring in shared memory, STEP tokens a stage. Pieces of 16
-// bytes of odd tokens' keys change places 64 bytes apart, so that a quarter warp reads all banks. The tiles that see most come first.
-// A row's weights are relative to a score that was once its largest; only where one is LATE above that, all of the row shrinks. So a
-// usual stage needs no largest score of a row: products begin at minus that score.
-// H200, 2026-12-01, 32 heads of 128 over 8, 2,048 queries: 143 us a layer, behind 14,336 tokens 1,726 us (299 TFLOP/s);
-// 24 heads of 256 over 4: 228 us and 2,659 us (291).
+// sequence that share a key/value head, as in attention.cu; a warp has 16 TILES of them, so that a fragment of keys or values
+// read from shared memory serves TILES products. Keys and values go through a ring in shared memory, STEP tokens a stage. Pieces
+// of 16 bytes of odd tokens' keys change places 64 bytes apart, so that a quarter warp reads all banks. The tiles that see most
+// come first. A row's weights are relative to a score that was once its largest; only where one is LATE above that, all of the
+// row shrinks. So a usual stage needs no row's largest score, and its products begin at minus the old one. With SUMS_BY_PRODUCT
+// tensor cores add up the weights too, which leaves other units to the powers of two.
+// H200, 2026-12-01, 2,048 queries behind 0 and 14,336 tokens: 32 heads of 128 over 8 108 and 1,319 us a layer (391 TFLOP/s), 24
+// of 256 over 4 209 and 2,439 us (317), 32 of 64 over 8 762 us behind 14,336 (338). 64 queries behind 14,336, 32 heads of 128:
+// 57 us with 16 splits, 439 with one.
 #include "pages.cuh"
 
 constexpr int SLABS = HEAD_DIM / 32, GROUPS = HEAD_DIM / 16, HALF = STEP * HEAD_DIM * 2, STAGE = 2 * HALF, ROWS = 16 * TILES;
@@ -191,8 +193,16 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
         for (int k = 0; k < 4; k++) {
           const float* two = &s[n][2 * half + (k >> 1)][2 * (k & 1)];
           const float a = power_of_2(two[0]), b = power_of_2(two[1]);
-          sum[n][k & 1] += a + b;
+          if (!SUMS_BY_PRODUCT) sum[n][k & 1] += a + b;
           weights[n][k] = half2_at_once(a, b);
+        }
+      if (SUMS_BY_PRODUCT)
+#pragma unroll
+        for (int n = 0; n < TILES; n++) {
+          constexpr u32 ONES = 0x3c003c00u;
+          float all[4] = {sum[n][0], 0, sum[n][1], 0};
+          mma_f16(all, weights[n], ONES, ONES);
+          sum[n][0] = all[0], sum[n][1] = all[2];
         }
 #pragma unroll
       for (int i = 0; i < GROUPS; i++) {
@@ -233,7 +243,7 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   for (int n = 0; n < TILES; n++)
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      const float all = quad_sum(sum[n][r]);
+      const float all = SUMS_BY_PRODUCT ? sum[n][r] : quad_sum(sum[n][r]);
       const int place = places[ROWS * warp + 16 * n + 8 * r + g];
       if (place < 0) continue;
       const size_t at = (size_t)place * gridDim.y + blockIdx.y;

@@ -303,20 +303,15 @@ def flash(head_dim: int, arch: int) -> Flash:
     Where tensor cores outrun shared memory a warp has two row tiles, if their sums fit its registers.
     """
     large = arch in _SHARED and arch != 75
-    if head_dim == 64:
-        warps, blocks, tiles, step, stages, slabs = (
-            (4, 2, 2, 64, 3, 0) if large else (8, 2, 1, 32, 3, 0)
-        )
-    elif head_dim == 128:
-        warps, blocks, tiles, step, stages, slabs = (
-            (4, 2, 2, 32, 4, 4) if large else (4, 2, 1, 32, 3, 0)
-        )
-    else:
-        warps, blocks, tiles = 8, 1, 1
-        step, stages, slabs = (32, 3, 2) if large else (16, 3, 1)
+    shapes = {
+        64: (4, 2, 2, 64, 3, 0) if large else (8, 2, 1, 32, 3, 0),
+        128: (4, 2, 2, 32, 4, 4) if large else (4, 2, 1, 32, 3, 0),
+        256: (8, 1, 1, 32, 3, 2) if large else (8, 1, 1, 16, 3, 1),
+    }
+    warps, blocks, tiles, step, stages, slabs = shapes[head_dim]
     defines = {
         "HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks, "TILES": tiles, "STEP": step,
-        "STAGES": stages, "Q_SHARED": slabs,
+        "STAGES": stages, "Q_SHARED": slabs, "SUMS_BY_PRODUCT": int(large and head_dim == 128),
     }  # fmt: skip
     rows = 16 * tiles * warps
     shared = stages * 4 * step * head_dim + 64 * rows * slabs
