@@ -293,7 +293,8 @@ class Engine:
             )
             if not self._inbox:
                 self._ahead.follow(model, flight, flight.samplers)
-            result = model.settle(flight)
+            result, step = model.settle(flight), flight.step
+            spans = dict(zip(spans, step.spans, strict=True))
             if speculation is not None:
                 speculation.begin(step, result, model.ops)
         except Exception as error:

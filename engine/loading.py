@@ -70,8 +70,8 @@ class LoadedModel:
 
     def settle(self, flight: Flight) -> StepResult:
         """Collect a launched step, and let what it decided stand in pages and states."""
-        scheduler, step = self.scheduler, flight.step
-        result = self.runner.collect(flight)
+        scheduler, result = self.scheduler, self.runner.collect(flight)
+        step = flight.step
         tried = [(i, span) for i, span in enumerate(step.spans) if span.draft is not None]
         for i, span in tried:
             path = result.paths[i]

@@ -74,10 +74,27 @@ class Runner:
 
     def land(self, flight: Flight) -> None:
         """Wait for a step, so that anything else may be run before it is collected."""
+        self._learn(flight)
         if flight.logits is None and flight.found is None:
             assert isinstance(self.ops, Chooses)
             flight.found = self.ops.collect(flight.launched).copy()
             flight.computed = time.perf_counter()
+
+    @staticmethod
+    def _learn(flight: Flight) -> None:
+        """Wait for drafts of which a running step verifies what the backend found; the step begins then."""
+        spans = flight.step.spans
+        if not any(span.draft is not None and span.draft.late for span in spans):
+            return
+        found = []
+        for span in spans:
+            if span.draft is not None and span.draft.late is not None:
+                draft = span.draft.late.told(span.draft)
+                span = replace(span, draft=draft, tokens=(span.tokens[0], *draft.tokens))
+            found.append(span)
+        flight.step = Step(tuple(found))
+        if flight.logits is None:
+            flight.began = time.perf_counter()
 
     def collect(self, flight: Flight) -> StepResult:
         """Wait for a step, and choose tokens for each span that wants some.
@@ -113,7 +130,7 @@ class Runner:
         began, self._done = max(flight.began, self._done), time.perf_counter()
         seconds = self._done - began
         return StepResult(
-            tuple(tokens), tuple(paths), errors, seconds, self._done - flight.computed
+            tuple(tokens), tuple(paths), errors, seconds, self._done - flight.computed, began
         )
 
     def run(self, step: Step, samplers: Mapping[int, Sampler]) -> StepResult:
@@ -190,6 +207,7 @@ class Runner:
         parents = np.empty(n if branched else 0, dtype=np.int32)
         logit_rows: list[int] = []
         first_rows: list[int] = []
+        late: list[tuple[int, int, Any]] = []
         row = 0
         for i, span in enumerate(step.spans):
             end = row + len(span.tokens)
@@ -200,6 +218,8 @@ class Runner:
             table[i, : len(span.sequence.pages)] = span.sequence.pages
             if branched:
                 parents[row:end] = [p + row if p >= 0 else -1 for p in span.parents]
+            if span.draft is not None and span.draft.late is not None:
+                late.append((row + 1, len(span.draft.tokens), span.draft.late.launched))
             first_rows.append(len(logit_rows))
             if span.want_logits:
                 logit_rows.extend(range(row if span.draft else end - 1, end))
@@ -214,6 +234,7 @@ class Runner:
             parents,
             np.array(tried if any(tried) else [], dtype=np.int32),
             keeps=[(i, *keep) for i, span in enumerate(step.spans) for keep in span.keeps],
+            late=late,
         )
         return step_input, tuple(first_rows)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engine.cache.prefix import Saved
+    from engine.ops.ranking import Late
     from engine.pages import Node
 
 
@@ -405,13 +406,14 @@ class Likely:
 class Draft:
     """Guessed tokens; node i follows node `parents[i]` < i, or the sequence's last token where that is -1.
 
-    Children of a node differ. `probabilities` are there for a chain whose tokens were drawn at random: the
-    distribution that each was drawn from. Without them a token is taken where the target draws the same.
+    Children of a node differ. `probabilities` are there for a chain whose tokens were drawn at random: what
+    each was drawn from. Without them a token is taken where the target draws the same. `late` tokens are 0.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     probabilities: tuple[Likely, ...] = ()
+    late: Late | None = None
 
     @classmethod
     def chain(cls, tokens: Seq[int], probabilities: Seq[Likely] = ()) -> Draft:
@@ -481,7 +483,8 @@ class StepResult:
     """Per span, in order: the tokens that were decided on, none where no logits were wanted or on an error.
 
     With a draft these are its accepted tokens and one more, and `paths` are the rows of the span that stand:
-    0 for the decode token, then the accepted ones. `sampling_s` of `seconds` went into choosing tokens.
+    0 for the decode token, then the accepted ones. `sampling_s` of `seconds`, from `began` on, went into
+    choosing tokens.
     """
 
     tokens: tuple[tuple[int, ...], ...]
@@ -489,6 +492,7 @@ class StepResult:
     errors: Mapping[int, Exception] = field(default_factory=dict)
     seconds: float = 0.0
     sampling_s: float = 0.0
+    began: float = 0.0
 
 
 def request_ids() -> Callable[[], int]:

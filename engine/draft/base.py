@@ -63,7 +63,8 @@ class Drafter(Protocol):
 
     def propose(self, sequence: Sequence, depth: int, nodes: int) -> Draft:
         """Guess what follows all of `sequence.tokens`: at most `depth` tokens in a row and `nodes` in all, a
-        chain where these are equal; may be empty. All but the last token are computed and were observed.
+        chain where these are equal; may be empty. All but the last token are computed and were observed. A
+        chain's tokens may be `late`: then the drafter is still at work when the target begins.
         """
         ...
 

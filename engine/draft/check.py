@@ -294,7 +294,8 @@ class _Patient:
                     drafter.observe(sequence, seen, at - seen, features[seen:at])
                     seen = at
                     n = min(drafter.depth, len(text.ids) - 1 - at)
-                    guess = drafter.propose(sequence, n, n).tokens
+                    draft = drafter.propose(sequence, n, n)
+                    guess = (draft.late.told(draft) if draft.late else draft).tokens
                     truth = text.ids[at + 1 : at + 1 + n]
                     accepted = 0
                     while accepted < n and guess[accepted] == truth[accepted]:

@@ -33,7 +33,7 @@ from engine.ops.base import (
     StepInput,
     Weight,
 )
-from engine.ops.ranking import MOST_RANKED, Ranked, ranked
+from engine.ops.ranking import MOST_RANKED, Late, Ranked, ranked
 from engine.quants import dequantize
 from engine.types import Draft, Sequence
 
@@ -170,12 +170,13 @@ class DflashDrafter:
             begun = self._begun.pop(sequence.request_id, None)
             if begun is None or (begun.place, begun.token) != (place, last):
                 begun = self._launch(self._ranks, sequence, place, last)
+            if nodes <= n and self._selector is None:
+                late = Late(begun.launched, self._ranks.ranked)
+                return replace(Draft.chain((0,) * n), late=late)
             found, hidden = self._ranks.ranked(begun.launched).first(n, self._width), begun.hidden
         if self._selector is not None:
             assert hidden is not None
             return self._selector.draft(found, np.asarray(hidden)[:n], last, nodes)
-        if nodes <= n:
-            return Draft.chain(found.ids[:, 0].tolist())
         return grow(Candidates(found.ids, found.log_p), nodes)[0]
 
     def _launch(self, ranks: Ranks, sequence: Sequence, place: int, token: int) -> _Begun:

@@ -32,7 +32,7 @@ class Speculation:
         self._policy = Policy(drafter.depth, drafter.branches, spec, budget, costs)
         self._vocab_size = vocab_size
         self._asked: dict[int, float] = {}  # seconds of this step's drafts, by request
-        self._began: dict[int, float] = {}  # and of those that are begun for the next one
+        self._since = self._next = 0.0  # when the step before this one ended, and this one
         self._shown: dict[int, float] = {}  # seconds for spans that the drafter has seen, by number
         self._drafted = self._accepted = self._pauses = 0
         self._switch: Switch | None = None
@@ -48,9 +48,8 @@ class Speculation:
         except Exception as error:
             self._give_up(error)
             return None
-        seconds = time.perf_counter() - began + self._began.pop(sequence.request_id, 0.0)
-        self._asked[sequence.request_id] = seconds
-        return self._sound(draft, most)
+        self._asked[sequence.request_id] = time.perf_counter() - began
+        return draft if draft.late else self._sound(draft, most)
 
     def lets_pass(self, sequences: Seq[Sequence]) -> bool:
         """Whether the step after the running one may go without drafts, so that it can be launched before
@@ -90,6 +89,7 @@ class Speculation:
         drafter = self.drafter
         if self.problem or not isinstance(drafter, Begins):
             return
+        self._next = time.perf_counter()
         try:
             for i, span in enumerate(step.spans):
                 sequence, tokens = span.sequence, result.tokens[i]
@@ -100,9 +100,7 @@ class Speculation:
                     continue  # its answer ends with this step
                 self._show(i, step, result, ops)
                 if self._policy.goes_on:
-                    began = time.perf_counter()
                     drafter.begin(sequence, end, tokens[-1])
-                    self._began[sequence.request_id] = time.perf_counter() - began
         except Exception as error:
             self._give_up(error)
 
@@ -124,6 +122,7 @@ class Speculation:
         switches = tuple(self._count(step, result))
         self._asked.clear()
         self._shown.clear()
+        self._since = self._next
         self._pauses += sum(switch.state == "paused" for switch in switches)
         self._switch = switches[-1] if switches else self._switch
         return switches
@@ -144,7 +143,6 @@ class Speculation:
 
     def release(self, sequence: Sequence) -> None:
         """A sequence has ended or lost its pages."""
-        self._began.pop(sequence.request_id, None)
         self.drafter.release(sequence)
 
     @property
@@ -189,6 +187,11 @@ class Speculation:
             span, tokens = spans[i], result.tokens[i]
             if span.draft is None or not tokens:
                 continue
+            drafting = self._asked.get(span.sequence.request_id, 0.0) + self._shown.get(i, 0.0)
+            if isinstance(
+                self.drafter, Begins
+            ):  # it was at work from the end of the former step on
+                drafting = (result.began - self._since) * share
             self._drafted += len(span.draft.tokens)
             self._accepted += len(tokens) - 1
             switch = policy.saw(
@@ -196,8 +199,7 @@ class Speculation:
                     depth=max(span.draft.depths),
                     nodes=len(span.draft.tokens),
                     tokens=len(tokens),
-                    draft_s=self._asked.get(span.sequence.request_id, 0.0)
-                    + self._shown.get(i, 0.0),
+                    draft_s=drafting,
                     verify_s=passed * share,
                     sample_s=result.sampling_s * share,
                     plain_s=policy.without_drafts(len(spans)) * share,

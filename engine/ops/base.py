@@ -146,6 +146,9 @@ class StepInput:
     tried be in `slot`, too, where `Ops.keeps` says so; up to `MOST_KEPT` a step, `LEAST_KEPT` rows or more
     apart, and rows follow.
 
+    Of each of `late`, (row, n, what `Ranks.rank` started), the tokens of n rows from `row` on are the
+    likeliest of the ranked ones, whatever `tokens` has there.
+
     `given` are the rows (M, width) of `Ops.given`. `choices`, for `Chooses.launch`, are one for each of
     `logit_rows`.
     """
@@ -161,6 +164,7 @@ class StepInput:
     given: Rows | None = None
     choices: Seq[Choice] = ()
     keeps: Seq[tuple[int, int, int]] = ()
+    late: Seq[tuple[int, int, Launched]] = ()
 
 
 @runtime_checkable

@@ -25,8 +25,9 @@ RANKED = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is on its way to the host: its rows there, and the event behind them."""
+    """What is on its way to the host: its address on the card, its rows there, and the event behind them."""
 
+    address: int
     rows: Any
     event: Any
 
@@ -37,7 +38,7 @@ class Ranks:
     def __init__(self, card: Card, allocate: Callable[[str, int], int], n_vocab: int) -> None:
         self._card, self._n_vocab = card, n_vocab
         self._pieces = allocate("work", MOST_CHOSEN * _PIECES * _PIECE_BYTES)
-        self._there = allocate("work", MOST_CHOSEN * RANKED.itemsize)
+        self._there = allocate("work", _PLACES * MOST_CHOSEN * RANKED.itemsize)
         pinned, self._owner = card.pinned(_PLACES * MOST_CHOSEN * RANKED.itemsize)
         self._places = pinned.view(RANKED).reshape(_PLACES, MOST_CHOSEN)
         self._events = [card.mark() for _ in range(_PLACES)]
@@ -47,14 +48,15 @@ class Ranks:
         """Of logits (R, n_vocab) on the card, each of which counts as `Ops.rank` says."""
         self._next = (self._next + 1) % _PLACES
         there, event = self._places[self._next][:rows], self._events[self._next]
+        address = self._there + self._next * MOST_CHOSEN * RANKED.itemsize
         how = Float(scale), Float(cap)
-        pieces, ranked = Pointer(self._pieces), Pointer(self._there)
+        pieces, ranked = Pointer(self._pieces), Pointer(address)
         args: tuple[Any, ...] = Pointer(logits), Int(self._n_vocab), *how, pieces
         self._launch("rank_pieces", (_PIECES, rows, 1), 256, args)
         self._launch("rank", (rows, 1, 1), 32, (pieces, *how, ranked))
-        self._card.copy(there.ctypes.data, self._there, there.nbytes)
+        self._card.copy(there.ctypes.data, address, there.nbytes)
         event.record(self._card.stream)
-        return Ranking(there, event)
+        return Ranking(address, there, event)
 
     def _launch(
         self, name: str, grid: tuple[int, int, int], threads: int, args: tuple[Any, ...]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from engine.ops.base import LEAST_KEPT, MOST_CHOSEN, MOST_KEPT, Limits, StepInput
 from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
+from engine.ops.cuda_ranks import RANKED
 
 TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
 _WIDTH = 12
@@ -140,6 +141,9 @@ class StepVariables:
         if not small:
             self._card.copy(base + 4 * self._large, host + 4 * self._large, 4 * _WIDTH * self._rows)
         place.event.record(self._card.stream)
+        for row, n, ranking in step.late:
+            to, size = base + 4 * (start + row), RANKED.itemsize
+            self._card.copy_rows(to, 4, ranking.address, size, 4, n)
         return len(tiles)
 
     def _place(
@@ -232,6 +236,7 @@ def part_of(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_])
     parents = step.parents
     if len(parents):
         parents = np.where(parents >= 0, place[parents], -1)[rows].astype(np.int32)
+    late = [(int(place[row]), n, launched) for row, n, launched in step.late if rows[row]]
     given = None if step.given is None else step.given[np.flatnonzero(rows).tolist()]
     return replace(
         step,
@@ -241,4 +246,5 @@ def part_of(step: StepInput, rows: NDArray[np.bool_], wanted: NDArray[np.bool_])
         logit_rows=place[wanted],
         parents=parents,
         given=given,
+        late=late,
     )

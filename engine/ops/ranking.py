@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.types import Draft
 
 MOST_RANKED = 8
 """Tokens of a row that a backend ranks."""
@@ -29,6 +33,19 @@ class Ranked:
     def first(self, n: int, k: int) -> Ranked:
         """Of the first `n` rows the first `k` tokens."""
         return Ranked(self.ids[:n, :k], self.logits[:n, :k], self.totals[:n])
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The likeliest token of each row that a backend is still to rank, see `Ranks`; `read` waits for them."""
+
+    launched: Any
+    read: Callable[[Any], Ranked]
+
+    def told(self, draft: Draft) -> Draft:
+        """A draft with its tokens, those of the first rows."""
+        ids = self.read(self.launched).ids[: len(draft.tokens), 0]
+        return replace(draft, tokens=tuple(ids.tolist()), late=None)
 
 
 def ranked(logits: NDArray[np.floating], k: int) -> Ranked:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from engine.ops.choosing import Choice
+from engine.ops.cuda import CudaOps
+from engine.ops.cuda_buffers import Pass
 from engine.ops.cuda_device import Card
 from engine.ops.cuda_ranks import RANKED, Ranks
+from engine.ops.cuda_step import TOKENS
+from engine.ops.cuda_trust import Distrust
 from engine.ops.ranking import MOST_RANKED, ranked
-from tests.kernels.cuda.test_cuda_ops_without_card import Notes
+from tests.kernels.cuda.test_cuda_ops_without_card import Notes, record, step
 
 
 def found(
@@ -70,3 +76,18 @@ def test_rows_are_as_the_kernel_writes_them() -> None:
     assert [RANKED.fields[n][1] for n in ("id", "logit", "total")] == [  # type: ignore[index]
         Row.id.offset, Row.logit.offset, Row.total.offset,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [5, 40])
+def test_a_step_takes_tokens_that_were_only_ranked(card: Notes, rows: int) -> None:
+    """Where the step's own tokens lie on the card, before anything of it runs."""
+    ops = CudaOps(distrust=Distrust())
+    record(ops, ("Q4_K", "Q4_K", "Q4_K"))
+    logits = np.random.default_rng(rows).standard_normal((3, 99)).astype(np.float32)
+    ranking = ops._ranks.launch(ops.card.put(logits), 3, 1.0, 0.0)
+    tried = replace(step(rows, 3), late=[(1, 2, ranking)])
+    ops.launch(replace(tried, choices=[Choice(99)] * 3))
+    at = ops._step.at(TOKENS, Pass(rows, 8, 1, 0))
+    found = np.frombuffer((ctypes.c_int * rows).from_address(at), np.int32)
+    best = logits.argmax(axis=1)
+    assert found.tolist() == [tried.tokens[0], *best[:2], *tried.tokens[3:]]
