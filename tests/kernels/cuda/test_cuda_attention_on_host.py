@@ -197,15 +197,15 @@ def test_long_steps_equal_numpy_and_other_pieces(
 
 
 def test_a_tree_in_a_long_step(card: Notes) -> None:
-    both = Both((6, 2, 64), 4)
+    both = Both((36, 1, 64), 4)
     both.check(both.step((0, 0, 64)))
-    both.check(both.step((1, 0, 50)))
-    step = both.step((0, 64, 40), (1, 50, 12))
+    both.check(both.step((1, 0, 61)))
+    step = both.step((0, 64, 40), (1, 61, 12))
     parents = [-1, 0, 0, 1, 1, 2, 5, 3, 0, 8, -1, 10]
     depth: list[int] = []
     for i, parent in enumerate(parents):
         depth.append(depth[parent] + 1 if parent >= 0 else 0)
-        step.positions[40 + i] = 50 + depth[i]
+        step.positions[40 + i] = 61 + depth[i]
     chain = [-1, *range(39)]
     tree = [p + 40 if p >= 0 else -1 for p in parents]
     both.check(replace(step, parents=np.array(chain + tree, np.int32)))
