@@ -14,7 +14,7 @@
 constexpr int KEPT = 2;
 constexpr int WARPS = 4;
 // That the registers of a multiprocessor must do for; those of some formats do for five without spills.
-constexpr bool LEAN = TYPE == Q4_K || TYPE == Q6_K || TYPE == Q8_0 || TYPE == F16_TILES;
+constexpr bool LEAN = TYPE == Q4_K || TYPE == Q6_K || TYPE == F16_TILES;
 constexpr int BLOCKS = BOOK || __CUDA_ARCH__ >= 1200 ? 3 : LEAN ? 5 : 4;
 
 // An expert's matrices: `second`, if there, stands below `first`, both of `row_tiles`.
@@ -90,7 +90,10 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
     if (place_of(places, lane >> 2) != NOBODY)
 #pragma unroll
       for (int i = 0; i < FRAGMENTS; i += 512) copy16(to + i, from + i);
-    if (lane < SUMS ? place_of(places, lane >> 1) != NOBODY : lane < REST) copy16(to + FRAGMENTS, from + FRAGMENTS);
+#pragma unroll
+    for (int i = 0; i < REST; i += 32)
+      if (i + lane < SUMS ? place_of(places, lane >> 1) != NOBODY : i + lane < REST)
+        copy16(to + FRAGMENTS + 16 * i, from + FRAGMENTS + 16 * i);
   };
   // silu(gate) * up of the tile's rows, in the form that is read.
   auto make_activations = [&](int unit, int slot) {

@@ -2,7 +2,8 @@
 //
 // A launch has up to SIDES sides: products of the same batch rows that do not depend on one another, in up to three formats. A
 // kernel is built for a set of formats, with for the i-th: TYPE_i: ggml's block format; FORM_i: 8 = int8 activations in two
-// levels, 16 = f16; NT_i: groups of 8 rows m a block; TILES_i: row tiles of 16 a warp; STAGES_i: of the ring in shared memory.
+// levels, 16 = f16; NT_i: groups of 8 rows m a block; TILES_i: row tiles of 16 a warp; STAGES_i: of the ring in shared memory. ONE: M is
+// 1, so that a lane has sums of one column instead of two.
 // 128 threads: 4 warps share the activations.
 // A unit is 256 columns of one tile of 64 TILES rows x 8 NT batch rows. Block b of a side does units [b L, (b + 1) L) of the
 // sequence [tile][batch tile][superblock]. L is the same for every M up to 32, and the consumer adds the parts of split tiles

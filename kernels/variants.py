@@ -36,7 +36,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 INT8, F16 = 8, 16
 """Forms of activations; `include/activation.cuh` describes them."""
 
-BLOCK_BYTES = {INT8: 2400, F16: 4128}
+BLOCK_BYTES = {INT8: 2592, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
 
 MOST_SIDES = 4
@@ -119,9 +119,17 @@ def matmul(type_id: int, form: int, groups: int, arch: int) -> Matmul:
 
 
 def together(
-    types: tuple[int, ...], form: int, groups: int, arch: int, sides: int = MOST_SIDES
+    types: tuple[int, ...],
+    form: int,
+    groups: int,
+    arch: int,
+    sides: int = MOST_SIDES,
+    one: bool = False,
 ) -> Together:
-    """The build for up to `sides` products in one launch; weights of F16_TILES read f16 in any form."""
+    """The build for up to `sides` products in one launch, of `one` batch row alone if so.
+
+    Weights of F16_TILES read f16 in any form.
+    """
     forms = [F16 if type_id == F16_TILES else form for type_id in types]
     shapes = [_shape(t, f, groups, arch) for t, f in zip(types, forms, strict=True)]
     blocks = min(shape.blocks for shape in shapes)
@@ -129,7 +137,7 @@ def together(
         shape if shape.blocks == blocks else _shape(t, f, groups, arch, blocks)
         for shape, t, f in zip(shapes, types, forms, strict=True)
     ]
-    defines = [("SIDES", sides)]
+    defines = [("SIDES", sides), *([("ONE", 1)] if one and INT8 in forms else [])]
     for i, (type_id, its, shape) in enumerate(zip(types, forms, shapes, strict=True)):
         values = {
             "TYPE": type_id,
@@ -164,7 +172,7 @@ def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
     side_by_side: tuple[int, ...] = (2, 1) if arch in _SHARED and arch != 75 else (1,)
-    if short and form == INT8 and type_id in UNPACKED_SLOWLY:
+    if short and form == INT8 and (type_id in UNPACKED_SLOWLY or arch not in _SHARED):
         # More warps to wait for each other, and a loop over one row tile, so that instructions stay cached.
         shapes, side_by_side = [(1, 4), (1, 2)], (4, 3, 2, 1)
     for tiles, most in shapes:
@@ -252,8 +260,7 @@ def of_type(type_id: int, arch: int, form: int = INT8) -> Iterator[Variant]:
     if type_id in FLOATS:
         yield Variant("matmul_float.cu", (("TYPE", type_id),))
         return
-    for groups in range(1, MOST_SHORT // 8 + 1):
-        yield matmul(type_id, form, groups, arch).variant
+    yield from of_set((type_id,), form, arch, 1)
     yield matmul(type_id, F16, 8, arch).variant
 
 
@@ -262,10 +269,13 @@ def mixes(type_id: int, arch: int) -> bool:
     return chunk(type_id) > 0 and type_id not in UNPACKED_SLOWLY and (arch, type_id) != (80, 13)
 
 
-def of_set(types: tuple[int, ...], form: int, arch: int) -> Iterator[Variant]:
+def of_set(
+    types: tuple[int, ...], form: int, arch: int, sides: int = MOST_SIDES
+) -> Iterator[Variant]:
     """What products of several formats in one launch need, in short steps."""
+    yield together(types, form, 1, arch, sides, one=True).variant
     for groups in range(1, MOST_SHORT // 8 + 1):
-        yield together(types, form, groups, arch).variant
+        yield together(types, form, groups, arch, sides).variant
 
 
 def of_experts(type_id: int, arch: int, form: int = INT8) -> Iterator[Variant]:

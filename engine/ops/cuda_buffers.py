@@ -287,7 +287,7 @@ def together(
     kinds = tuple(
         (x.type_id, sum(w.tiles for w in x.weights), x.weights[0].superblocks) for x in launches
     )
-    return _cuts(kinds, p.form, p.groups, p.short, arch, processors)
+    return _cuts(kinds, p.form, p.groups, p.short, p.rows == 1, arch, processors)
 
 
 @functools.lru_cache(maxsize=256)
@@ -296,12 +296,13 @@ def _cuts(
     form: int,
     groups: int,
     short: bool,
+    one: bool,
     arch: int,
     processors: int,
 ) -> tuple[variants.Together, tuple[Cut, ...]]:
     types = tuple(sorted({type_id for type_id, _, _ in kinds}))
     sides = 1 if len(kinds) == 1 else variants.MOST_SIDES
-    build = variants.together(types, form, groups, arch, sides)
+    build = variants.together(types, form, groups, arch, sides, one)
     slots, work = processors * build.blocks, []
     for type_id, tiles, superblocks in kinds:
         shape = build.formats[type_id]

@@ -95,9 +95,10 @@ DEVICE u32 word_of(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y :
 constexpr int FLOAT_ZERO = 0x4b400000;
 
 DEVICE float to_float(int biased) { return __int_as_float(biased) - __int_as_float(FLOAT_ZERO); }
-DEVICE float byte_to_float(u32 word, int i) {
-  return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440 | i)) - __uint_as_float(0x4b000000u);
-}
+
+// i f for a small i of at least 0 and a whole f: bits of small integers are those of the smallest floats, whose products go where
+// cards have more room than for those of integers.
+DEVICE int times(int i, float f) { return __float_as_int(__int_as_float(i) * f); }
 
 // c = START + A (16x32) B (32x8), signed bytes. Lane 4g+t holds A rows g and g+8, B column g, and of c the
 // rows g (c[0], c[1]) and g+8 (c[2], c[3]), columns 2t and 2t+1.

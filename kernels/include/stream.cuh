@@ -4,7 +4,8 @@
 #include "unit.cuh"
 
 constexpr int WEIGHT_STAGE = CHUNK * TILES * WARPS;
-constexpr int STAGE = WEIGHT_STAGE + ACTIVATION * NT;
+constexpr int STAGE = WEIGHT_STAGE + ACTIVATION * (ONE_ROW ? WARPS : NT);
+constexpr int BLOCK_OF_8 = FORM == 8 ? INT8_BLOCK : F16_BLOCK;
 
 DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -13,7 +14,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
   // Copying runs STAGES - 1 units ahead of computing, so it has a place of its own.
   int next_sb, next_tile;
   const u8 *from_weights[TILES], *from_activations;
-  const int activation_step = groups * ACTIVATION;
+  const int activation_step = groups * BLOCK_OF_8;
   auto aim = [&]() {
     const int group = next_tile / s.batch_tiles, batch = next_tile - group * s.batch_tiles;
 #pragma unroll
@@ -23,7 +24,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
       const int from = tile < s.ends[0] ? 0 : tile < s.ends[1] ? s.ends[0] : s.ends[1];
       from_weights[w] = base + ((size_t)(tile - from) * s.superblocks + next_sb) * CHUNK + 16 * lane;
     }
-    from_activations = s.x + (size_t)next_sb * activation_step + batch * NT * ACTIVATION + 16 * threadIdx.x;
+    from_activations = s.x + (size_t)next_sb * activation_step + batch * NT * BLOCK_OF_8 + (ONE_ROW ? 0 : 16 * threadIdx.x);
   };
   auto start = [&]() {
     next_tile = first / s.superblocks, next_sb = first - next_tile * s.superblocks;
@@ -40,7 +41,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
   };
   // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied: lanes 4g.. of the
   // fragments, words of the sums.
-  constexpr int PIECES = ACTIVATION * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
+  constexpr int PIECES = BLOCK_OF_8 * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
   constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS / 16 : F16_E / 16, BY_ROW = FORM == 8 ? INT8_E / 16 : FRAGMENTS;
   u32 pieces = 0;
 #pragma unroll
@@ -49,7 +50,14 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
     const int g = NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (at & 31) >> 2 : (at - FRAGMENTS) >> 1) : 0;
     if (at < PIECES && g < M) pieces |= 1u << i;
   }
+  // Of one row, a piece a lane.
+  const int of_row = lane < 16 ? 512 * (lane >> 2) + 16 * (lane & 3) : lane < 18 ? INT8_SUMS + 16 * (lane - 16)
+                     : lane < 19 ? INT8_E : INT8_F + 64 * (lane - 19);
   auto copy_activations = [&](int slot) {
+    if (ONE_ROW) {
+      if (lane < ROW_BLOCK / 16) copy16(ring + slot * STAGE + WEIGHT_STAGE + warp * ACTIVATION + 16 * lane, from_activations + of_row);
+      return;
+    }
     u8* to = ring + slot * STAGE + WEIGHT_STAGE + 16 * threadIdx.x;
 #pragma unroll
     for (int i = 0; i < TURNS; i++)
@@ -93,7 +101,8 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
 #pragma unroll 1
   for (int unit_index = first; unit_index < last; unit_index++) {
     copies_wait<STAGES - 2>();
-    __syncthreads();
+    if (ONE_ROW) __syncwarp();
+    else __syncthreads();
     const int next = unit_index + STAGES - 1, next_slot = slot ? slot - 1 : STAGES - 1;
     if (next < last) {
       copy_weights(next_slot);
@@ -102,7 +111,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
     copies_commit();
     advance(next);
     l.weights = ring + slot * STAGE + warp * TILES * CHUNK;
-    l.activations = ring + slot * STAGE + WEIGHT_STAGE;
+    l.activations = ring + slot * STAGE + WEIGHT_STAGE + (ONE_ROW ? warp * ACTIVATION : 0);
     unit(acc, l);
     if (++slot == STAGES) slot = 0;
     if (++sb < s.superblocks && unit_index + 1 < last) continue;
@@ -119,7 +128,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
-      for (int j = 0; j < 2; j++) {
+      for (int j = 0; j < 2; j += STEP) {
         if (m + 8 * n + j >= M) continue;
         float* at = to + (size_t)(8 * n + j) * step;
 #pragma unroll

@@ -5,7 +5,13 @@
 #include "activation.cuh"
 #include "fragment.cuh"
 
-constexpr int ACTIVATION = FORM == 8 ? INT8_BLOCK : F16_BLOCK;
+#ifndef ONE
+#define ONE 0
+#endif
+
+constexpr bool ONE_ROW = ONE && FORM == 8;  // whose activations are a block of a row, of which each warp has its own
+constexpr int ACTIVATION = ONE_ROW ? ROW_BLOCK : FORM == 8 ? INT8_BLOCK : F16_BLOCK;
+constexpr int STEP = ONE ? 2 : 1;  // of a lane's sums: where there is but one batch row, the second column is none
 constexpr bool HAS_MINS = K_QUANT || HAS_OFFSETS;
 constexpr float WEIGHT_SCALE = TYPE == F16_TILES ? 1 : 64;  // keeps small f16 weights out of the subnormals
 
@@ -39,7 +45,17 @@ struct Lane {
   DEVICE_METHOD uint4 low(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + HIGH + 512 * i))[lane]; }
   DEVICE_METHOD uint4 high(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + 512 * i))[lane]; }
   DEVICE_METHOD const u8* block(int n) const { return activations + n * ACTIVATION; }
-  DEVICE_METHOD uint4 x(int n, int i) const { return ((const uint4*)(block(n) + 512 * i))[lane]; }
+  DEVICE_METHOD uint4 h(int n, int slab) const { return ((const uint4*)(block(n) + 512 * slab))[lane]; }
+  DEVICE_METHOD uint2 q(int n, int i, int s) const {
+    return ONE_ROW ? ((const uint2*)(block(n) + 64 * i))[2 * t + s] : ((const uint2*)(block(n) + 512 * i))[2 * lane + s];
+  }
+  DEVICE_METHOD float2 f(int n, int i, int s) const {
+    return ONE_ROW ? ((const float2*)(block(n) + ROW_F))[2 * i + s] : ((const float2*)(block(n) + INT8_F + 64 * i))[2 * t + s];
+  }
+  DEVICE_METHOD uint2 sums(int n) const {
+    return ONE_ROW ? ((const uint2*)(block(n) + ROW_SUMS))[t] : ((const uint2*)(block(n) + INT8_SUMS))[lane];
+  }
+  DEVICE_METHOD float2 e(int n) const { return ONE_ROW ? *(const float2*)(block(n) + ROW_E) : ((const float2*)(block(n) + INT8_E))[t]; }
 };
 
 // The low words of a slab pair and the bits above them, of one row tile. Of a codebook's formats: low words of indices (x and y
@@ -102,11 +118,12 @@ DEVICE float factor_of(const uint4& head, int slab) {
 
 #if FORM == 8
 // Slabs whose sums of scale * f * code * q are exact in 32 bits: 8 of 15 * 127 * 32 * 63 * 64 (Q4_K) and less, of Q5_K's 31 only 4,
-// of 43 and 31 (IQ2) or 62 and 31 (IQ3_XXS), too, of IQ4_XS's 127 and 32, and of Q6_K's 32 and 128, only 2;
-// 1: each slab has a float scale.
+// of 43 and 31 (IQ2) or 62 and 31 (IQ3_XXS), too, of IQ4_XS's 127 and 32 only 2. Of Q6_K's 32 and 128 a slab's sum of scale * code * q
+// is exact as a float, which is cheaper. 1: each slab has a float scale.
 constexpr int EXACT = TYPE == Q4_K || TWO_BITS || IQ1 || TYPE == IQ3_S ? 8
                       : TYPE == Q5_K || BOOK                           ? 4
-                      : TYPE == IQ4_XS || TYPE == Q6_K                 ? 2
+                      : TYPE == IQ4_XS                                 ? 2
+                      : TYPE == Q6_K                                   ? 0
                                                                        : 1;
 constexpr bool HALVES = TYPE == Q3_K || TYPE == Q6_K || SIXTEEN;  // a scale for 16 columns, so a product for each half of a slab
 
@@ -123,17 +140,10 @@ DEVICE void unit(Sums& acc, const Lane& l) {
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
-      for (int k = 0; k < 4; k++) whole[w][n][k] = minimum[w][n][k] = 0;
+      for (int k = 0; k < 4; k += STEP) whole[w][n][k] = minimum[w][n][k] = 0;
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    uint4 x[NT];
-    u32 f[NT];
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-      x[n] = l.x(n, i);
-      f[n] = ((const u32*)(l.block(n) + INT8_F + 16 * i))[l.t];
-    }
 #pragma unroll
     for (int w = 0; w < TILES; w++) {
       const Quants quants(l, w, i);
@@ -148,7 +158,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
         u32 m[4];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-          if (EXACT > 1) scale[r][0] = scale_of(head[w][r], slab, 0), scale[r][1] = scale_of(head[w][r], slab, 1);
+          if (EXACT != 1) scale[r][0] = scale_of(head[w][r], slab, 0), scale[r][1] = scale_of(head[w][r], slab, 1);
           else d[r] = factor_of(head[w][r], slab);
         }
         if (TYPE == Q2_K) {  // 15 * 3 fits a byte
@@ -160,47 +170,50 @@ DEVICE void unit(Sums& acc, const Lane& l) {
         }
 #pragma unroll
         for (int n = 0; n < NT; n++) {
-          const u32 x0 = s ? x[n].z : x[n].x, x1 = s ? x[n].w : x[n].y;
-          const int f0 = byte_at(f[n], 2 * s), f1 = byte_at(f[n], 2 * s + 1);
+          const uint2 x = l.q(n, i, s);
+          const float2 f = l.f(n, i, s);
+          const int f0 = times(1, f.x), f1 = times(1, f.y);
           int c[4], e[4];
           if constexpr (TYPE == Q2_K) {
-            mma_s8_k32(c, a, x0, x1);
-            mma_s8_k32(e, m, x0, x1);
+            mma_s8_k32(c, a, x.x, x.y);
+            mma_s8_k32(e, m, x.x, x.y);
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
+            for (int k = 0; k < 4; k += STEP) {
               whole[w][n][k] += (k & 1 ? f1 : f0) * c[k];
               minimum[w][n][k] += (k & 1 ? f1 : f0) * e[k];
             }
           } else if constexpr (HALVES) {
-            mma_s8_k16(c, a[0], a[1], x0);
-            mma_s8_k16(e, a[2], a[3], x1);
+            mma_s8_k16(c, a[0], a[1], x.x);
+            mma_s8_k16(e, a[2], a[3], x.y);
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
-              whole[w][n][k] += (k & 1 ? f1 : f0) * (scale[k >> 1][0] * c[k] + scale[k >> 1][1] * e[k]);
+            for (int k = 0; k < 4; k += STEP) {
+              const int both = scale[k >> 1][0] * c[k] + scale[k >> 1][1] * e[k];
+              if (EXACT == 0) sums.at[w][n][k] = fmaf(k & 1 ? f.y : f.x, (float)both, sums.at[w][n][k]);
+              else whole[w][n][k] += (k & 1 ? f1 : f0) * both;
             }
-          } else if constexpr (EXACT > 1) {
-            mma_s8_k32(c, a, x0, x1);
-            whole[w][n][0] += scale[0][0] * f0 * c[0];
-            whole[w][n][1] += scale[0][0] * f1 * c[1];
-            whole[w][n][2] += scale[1][0] * f0 * c[2];
-            whole[w][n][3] += scale[1][0] * f1 * c[3];
-          } else {
-            const float of_x[2] = {byte_to_float(f[n], 2 * s), byte_to_float(f[n], 2 * s + 1)};
-            mma_s8_k32<FLOAT_ZERO>(c, a, x0, x1);
+          } else if constexpr (EXACT != 1) {
+            mma_s8_k32(c, a, x.x, x.y);
 #pragma unroll
-            for (int k = 0; k < 4; k++)
-              sums.at[w][n][k] = fmaf(d[k >> 1] * of_x[k & 1], to_float(c[k]), sums.at[w][n][k]);
+            for (int k = 0; k < 4; k += STEP) {
+              const int by = scale[k >> 1][0];
+              whole[w][n][k] += (SIGNED_SCALES ? by * (k & 1 ? f1 : f0) : times(by, k & 1 ? f.y : f.x)) * c[k];
+            }
+          } else {
+            mma_s8_k32<FLOAT_ZERO>(c, a, x.x, x.y);
+#pragma unroll
+            for (int k = 0; k < 4; k += STEP)
+              sums.at[w][n][k] = fmaf(d[k >> 1] * (k & 1 ? f.y : f.x), to_float(c[k]), sums.at[w][n][k]);
           }
         }
       }
     }
-    if (EXACT > 1 && (2 * i + 2) % EXACT == 0) {
+    if (EXACT > 1 && (2 * i + 2) % (EXACT > 1 ? EXACT : 1) == 0) {
 #pragma unroll
       for (int w = 0; w < TILES; w++)
 #pragma unroll
         for (int n = 0; n < NT; n++)
 #pragma unroll
-          for (int k = 0; k < 4; k++) {
+          for (int k = 0; k < 4; k += STEP) {
             sums.at[w][n][k] += (float)whole[w][n][k];
             whole[w][n][k] = 0;
           }
@@ -232,14 +245,14 @@ DEVICE void unit(Sums& acc, const Lane& l) {
     }
 #pragma unroll
     for (int n = 0; n < NT; n++) {
-      const float2 e = ((const float2*)(l.block(n) + INT8_E))[l.t];
+      const float2 e = l.e(n);
       float m[4] = {0, 0, 0, 0};
       if (HAS_MINS) {
-        const uint2 b = ((const uint2*)(l.block(n) + INT8_SUMS))[l.lane];
+        const uint2 b = l.sums(n);
         mma_f16(m, mins, b.x, b.y);
       }
 #pragma unroll
-      for (int k = 0; k < 4; k++) {
+      for (int k = 0; k < 4; k += STEP) {
         const float v = d[k >> 1] * sums.at[w][n][k], low = TYPE == Q2_K ? (float)minimum[w][n][k] : m[k];
         acc.at[w][n][k] += (k & 1 ? e.y : e.x) * (HAS_MINS || TYPE == Q2_K ? v + dmin[k >> 1] * low : v);
       }
@@ -312,7 +325,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
       for (int w = 0; w < TILES; w++) slab_weights(a[w], l, w ? last : first, w, i, s);
 #pragma unroll
       for (int n = 0; n < NT; n++) {
-        const uint4 b = l.x(n, 2 * i + s);
+        const uint4 b = l.h(n, 2 * i + s);
 #pragma unroll
         for (int w = 0; w < TILES; w++) {
           mma_f16(c.at[w][n], a[w][0], b.x, b.y);

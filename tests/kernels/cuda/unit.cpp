@@ -41,7 +41,7 @@ static void mma_s8(int (&c)[4], const u32* a, int words, u32 b0, u32 b1) {
 // 1.5 * 2^23 as bits, plus a small integer, is that sum as a float: here the integer is enough.
 constexpr int FLOAT_ZERO = 0;
 static float to_float(int c) { return (float)c; }
-static float byte_to_float(u32 word, int i) { return (float)byte_at(word, i); }
+static int times(int i, float f) { return i * (int)f; }
 template <int START = 0>
 static void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) { mma_s8(c, a, 4, b0, b1); }
 static void mma_s8_k16(int (&c)[4], u32 a0, u32 a1, u32 b0) {
@@ -62,6 +62,7 @@ static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #define __shared__
 #define __align__(n)
 extern "C" { alignas(128) u8 ring[1 << 18]; }
+#define __syncwarp() pthread_barrier_wait(&barrier)
 static inline void __syncthreads() { pthread_barrier_wait(&of_block); }
 static inline void __stcg(float* to, float v) { *to = v; }
 static inline void copy16(void* to, const void* from) { memcpy(to, from, 16); }
