@@ -71,7 +71,8 @@ class Nvrtc:
             )
         best = older[-1]
         native = best // 10 == arch // 10
-        return (f"sm_{best}" if native else f"compute_{best}"), native
+        only = "a" if native and best == 90 else ""  # warpgroups' products
+        return f"{'sm' if native else 'compute'}_{best}{only}", native
 
     def compile(
         self, source: str, name: str, arch: int, options: tuple[str, ...]

@@ -36,7 +36,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 INT8, F16 = 8, 16
 """Forms of activations; `include/activation.cuh` describes them."""
 
-BLOCK_BYTES = {INT8: 2592, F16: 4128}
+BLOCK_BYTES = {INT8: 2592, F16: 4384}
 """Bytes of 256 columns of 8 batch rows."""
 
 MOST_SIDES = 4

@@ -120,11 +120,11 @@ class Model:
 def halves(buffer: Any, p: Pass) -> np.ndarray:
     """Rows of the F16 form."""
     superblocks, groups = -(-buffer.width // 256), p.groups
-    size = superblocks * groups * 4128
+    size = superblocks * groups * 4384
     raw = np.frombuffer((ctypes.c_char * size).from_address(buffer.at("16")).raw, np.uint8)
-    blocks = raw.reshape(superblocks, groups, 4128)
+    blocks = raw.reshape(superblocks, groups, 4384)
     h = blocks[:, :, :4096].copy().view(np.float16).reshape(superblocks, groups, 8, 8, 4, 8)
-    e = blocks[:, :, 4096:].copy().view(np.float32)
+    e = blocks[:, :, 4352:].copy().view(np.float32)
     rows = np.einsum("sgarpi,sgr->grsapi", h.astype(np.float32), e)
     return rows.reshape(groups * 8, -1)[: p.rows]
 
