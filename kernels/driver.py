@@ -27,8 +27,7 @@ class _Attribute(ctypes.Structure):
 
 class _Config(ctypes.Structure):
     _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
+        *((name, ctypes.c_uint) for name in ("x", "y", "z", "threads", "threads_y", "threads_z")),
         ("shared", ctypes.c_uint),
         ("stream", ctypes.c_void_p),
         ("attributes", ctypes.POINTER(_Attribute)),
@@ -96,11 +95,15 @@ class Module:
 
 
 class Kernel:
-    """A kernel to launch."""
+    """A kernel to launch, by one thread at a time."""
 
     def __init__(self, driver: Driver, handle: ctypes.c_void_p, name: str, shared: int) -> None:
-        self._driver, self._handle, self.name, self._shared = driver, handle, name, shared
-        self._dependent = _Attribute(_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
+        self._driver, self._handle, self.name = driver, handle, name
+        dependent = _Attribute(_SERIALIZATION, 0, (ctypes.c_int * 16)(1))
+        # A launch takes a small model's host longer than its card, so what can be is made once.
+        self._config = _Config(1, 1, 1, 1, 1, 1, shared, None, ctypes.pointer(dependent), 0)
+        self._at = ctypes.byref(self._config)
+        self._pointers = (ctypes.c_void_p * 0)()
 
     def launch(
         self,
@@ -114,11 +117,10 @@ class Kernel:
 
         `dependent` lets it start before the kernel in front has ended; both must be written for that.
         """
-        config = _Config(
-            (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(threads, 1, 1), self._shared, stream
-        )
-        if dependent:
-            config.attributes = ctypes.pointer(self._dependent)
-            config.n_attributes = 1
-        pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(a) for a in args))
-        self._driver.call("cuLaunchKernelEx", ctypes.byref(config), self._handle, pointers, None)
+        config, pointers = self._config, self._pointers
+        config.x, config.y, config.z = grid
+        config.threads, config.stream, config.n_attributes = threads, stream, dependent
+        if len(pointers) != len(args):
+            pointers = self._pointers = (ctypes.c_void_p * len(args))()
+        pointers[:] = [ctypes.addressof(a) for a in args]
+        self._driver.call("cuLaunchKernelEx", self._at, self._handle, pointers, None)

@@ -1,9 +1,9 @@
 """The operations on an NVIDIA card.
 
 A recording is a list of nodes; each is one or a few kernel launches. Steps of up to 32 rows run as CUDA
-graphs, for each size in `BUCKETS`; longer ones launch the same nodes one by one, with activations in f16
-instead of int8. Kernels write the activations in the forms that their readers want, so the readers of a
-buffer are known before anything is launched.
+graphs, for each size in `BUCKETS`; longer ones launch the same nodes one by one where a size is new
+(`cuda_long.py`), with activations in f16 instead of int8. Kernels write the activations in the forms that
+their readers want, so the readers of a buffer are known before anything is launched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
 from engine.gguf import Tensor
-from engine.ops.base import MOST_KEPT, Limits, Rope, Shape, StepInput
+from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.choosing import chosen
-from engine.ops.cuda_attention import PAGE, AttentionOps
+from engine.ops.cuda_attention import PAGE
 from engine.ops.cuda_buffers import (
     MOST_ROWS,
     Buffer,
@@ -42,6 +42,7 @@ from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
 from engine.ops.cuda_experts import ExpertOps, Table
 from engine.ops.cuda_head import Found, HeadOps
 from engine.ops.cuda_library import Library
+from engine.ops.cuda_long import LongSteps
 from engine.ops.cuda_ranks import Ranking
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
 from engine.ops.cuda_step import BEFORE, TOKENS, StepVariables, part_of
@@ -52,7 +53,7 @@ from kernels.variants import F16, INT8, Variant
 BUCKETS = (1, 2, 4, 8, 16, 24, MOST_ROWS)
 
 
-class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
+class CudaOps(LongSteps, DeltaOps, ExpertOps, HeadOps):
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
     Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
@@ -409,11 +410,12 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
     def _launch_body(
         self, step: StepInput, tape: Tape, after: Callable[[Node, int], None] | None = None
     ) -> Pass:
-        """Launch all but the head node by node, without a graph; `after(node, rows)` runs behind each one."""
+        """Launch all but the head; `after(node, rows)` runs behind each node."""
         m = len(step.tokens)
-        form = self._short_form if m <= MOST_ROWS else F16
-        sequences = self._limits.sequences + MOST_KEPT * (self.shape.delta is not None)
-        p = Pass(m, form, self._step.send(step, m), 0, 0, sequences)
+        p = self._pass_of(step)
+        if after is None and self._is_replayed(p):
+            self._replay(p, tape)
+            return p
         for node in tape.nodes:
             if node is tape.head:
                 continue
@@ -428,7 +430,7 @@ class CudaOps(AttentionOps, DeltaOps, ExpertOps, HeadOps):
         after: Callable[[Node, int], None] | None = None,
         tape: Tape | None = None,
     ) -> NDArray[np.float32]:
-        """A step without a graph; `after(node, rows)` runs behind each node but the head."""
+        """A step of any size; `after(node, rows)` runs behind each node but the head."""
         tape = tape or self._tapes[0]
         wanted = len(step.logit_rows)
         result = np.empty((wanted, self.shape.n_vocab), np.float32) if wanted > MOST_ROWS else None

@@ -190,7 +190,8 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Tape:
-    """A recording: nodes and buffers, graphs by rows and tiles, what a step brings and what is kept of it.
+    """A recording: nodes and buffers, graphs by rows and tiles, what a step brings and what is kept of it;
+    `met` are long steps that were there.
 
     `kept` are rows (M, len(capture) * n_embd) after the layers `capture`, `residuals` the float32 rows that
     products became which are added to.
@@ -200,6 +201,7 @@ class Tape:
     nodes: list[Node] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     graphs: dict[tuple[int, int], Any] = field(default_factory=dict)
+    met: set[tuple[int, int]] = field(default_factory=set)
     given: list[Buffer] = field(default_factory=list)
     residuals: dict[Buffer, Buffer] = field(default_factory=dict)
     head: Node | None = None

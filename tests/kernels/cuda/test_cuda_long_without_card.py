@@ -1,0 +1,32 @@
+"""Long steps: few sizes, and graphs of those that come again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from engine.ops import cuda_long
+from engine.ops.cuda import CudaOps
+from tests.kernels.cuda.test_cuda_ops_without_card import N_LAYERS, Notes, notes, record, step
+
+__all__ = ["notes"]
+
+
+def test_sizes_that_come_again_are_graphs(notes: Notes, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(cuda_long, "LONG_GRAPHS", 1)
+    ops = CudaOps()
+    record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+
+    def launched(m: int) -> Counter[str]:
+        notes.launches.clear()
+        ops.run(step(m, 1))
+        return Counter(name for name, *_ in notes.launches)
+
+    first, captured, replayed = launched(70), launched(100), launched(128)
+    assert first == captured and first["flash"] == N_LAYERS
+    of_head = Counter(["gather", "matmul", "collect", "best_of", "likeliest"])
+    assert replayed == of_head
+    assert launched(40) == launched(64) == first and launched(33) == of_head
+    assert launched(100) == first  # whose graph gave way to the other's
+    monkeypatch.setattr(cuda_long, "MOST_REPLAYED", 96)
+    assert launched(128) == launched(128) == first
+    ops.close()
