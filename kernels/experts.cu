@@ -3,7 +3,6 @@
 // Grid (blocks of 64 TILES rows of up to two matrices side by side, tiles of 8 NT batch rows), 128 threads. All batch rows of a tile
 // have one expert; it comes from the device, so a launch has as many tiles as there can be, and those without an expert
 // end at once. A block goes through all columns, so nothing is split.
-#define SHARED_BY_FOUR
 #include "unit.cuh"
 
 constexpr int WARPS = 4;
@@ -51,9 +50,6 @@ experts(const u8* __restrict__ w0, const u8* __restrict__ w1, int row_tiles, con
 #pragma unroll 1
   for (int sb = 0; sb < superblocks; sb++) {
     copies_wait<STAGES - 2>();
-#ifdef TOGETHER
-    show_copies();
-#endif
     __syncthreads();
     fetch(sb + STAGES - 1);
     l.weights = ring + sb % STAGES * STAGE + warp * TILES * CHUNK;

@@ -84,15 +84,15 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
   auto activations = [&](int unit, int slot) { return ring + (kept ? part + unit * parts : warp * STAGES + slot) * ACTIVATION; };
   // 16 bytes of a block at a time: of each fragment this lane's, then those behind the fragments.
   auto fetch_activations = [&](int unit, int slot) {
-    constexpr int FRAGMENTS = SUMS_AT, REST = (ACTIVATION - FRAGMENTS) / 16, SUMS = 16;
+    constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS : F16_E, REST = (ACTIVATION - FRAGMENTS) / 16, SUMS = FORM == 8 ? 16 : 0;
     const u8* from = source.x + ((size_t)(part + unit * parts) * source.groups + group) * ACTIVATION + 16 * lane;
     u8* to = activations(unit, slot) + 16 * lane;
-    if (place_of(places, FORM == 16 && SQUARES ? lane & 7 : lane >> 2) != NOBODY)
+    if (place_of(places, lane >> 2) != NOBODY)
 #pragma unroll
       for (int i = 0; i < FRAGMENTS; i += 512) copy16(to + i, from + i);
 #pragma unroll
     for (int i = 0; i < REST; i += 32)
-      if (i + lane < SUMS ? place_of(places, FORM == 8 ? lane >> 1 : lane & 7) != NOBODY : i + lane < REST)
+      if (i + lane < SUMS ? place_of(places, lane >> 1) != NOBODY : i + lane < REST)
         copy16(to + FRAGMENTS + 16 * i, from + FRAGMENTS + 16 * i);
   };
   // silu(gate) * up of the tile's rows, in the form that is read.

@@ -61,7 +61,7 @@ class Loader:
     @property
     def target(self) -> int:
         """The compute capability that code is made for: the card's, or an older one."""
-        return int(self._compiler().target(self.arch)[0].split("_")[1].rstrip("a"))
+        return int(self._compiler().target(self.arch)[0].split("_")[1])
 
     def load(
         self, variants: Iterable[Variant], on_progress: Callable[[int, int], None] | None = None

@@ -11,7 +11,6 @@
 // H200, 2026-11-29, graph of launches over 1 GB of weights, programmatic launch: Q4_K 24576x4096 (57 MB) 15.5 / 18.2 / 28.9 us
 // at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.7 / 11.4 / 16.3, 4096x4096 4.5 / 5.5 / 8.0. F16 form, 2,048
 // rows of an 8B's matrices: 330 TFLOP/s.
-#define SHARED_BY_FOUR
 #include "activation.cuh"
 
 constexpr int WARPS = 4;

@@ -71,8 +71,7 @@ class Nvrtc:
             )
         best = older[-1]
         native = best // 10 == arch // 10
-        only = "a" if native and best == 90 else ""  # warpgroups' products
-        return f"{'sm' if native else 'compute'}_{best}{only}", native
+        return (f"sm_{best}" if native else f"compute_{best}"), native
 
     def compile(
         self, source: str, name: str, arch: int, options: tuple[str, ...]

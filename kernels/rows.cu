@@ -31,8 +31,7 @@ to_rows(const u8* __restrict__ x, int groups, int superblocks, int M, u16* __res
   u16* to = rows + ((size_t)m * superblocks + superblock) * 256 + 8 * t;
 #pragma unroll
   for (int slab = 0; slab < 8; slab++) {
-    const u32* from = (const u32*)(block + 512 * slab) + lane;
-    uint4 v = SQUARES ? make_uint4(from[0], from[32], from[64], from[96]) : ((const uint4*)(block + 512 * slab))[lane];
+    uint4 v = ((const uint4*)(block + 512 * slab))[lane];
     v.x = half2_mul(v.x, ratio), v.y = half2_mul(v.y, ratio), v.z = half2_mul(v.z, ratio), v.w = half2_mul(v.w, ratio);
     *(uint4*)(to + 32 * slab) = v;
   }

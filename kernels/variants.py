@@ -36,7 +36,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 INT8, F16 = 8, 16
 """Forms of activations; `include/activation.cuh` describes them."""
 
-BLOCK_BYTES = {INT8: 2592, F16: 4384}
+BLOCK_BYTES = {INT8: 2592, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
 
 MOST_SIDES = 4
@@ -297,35 +297,22 @@ def of_head(head_dim: int) -> Iterator[Variant]:
 
 @dataclass(frozen=True, slots=True)
 class Flash:
-    """How `flash.cu` is built for a head size: warps, rows of a tile, bytes of dynamic shared memory, and
-    blocks a multiprocessor."""
+    """How `flash.cu` is built for a head size: rows of a tile, and bytes of dynamic shared memory."""
 
     variant: Variant
-    warps: int
     rows: int
     shared: int
-    blocks: int
 
 
 def flash(head_dim: int, arch: int) -> Flash:
-    """The build for an architecture; blocks a multiprocessor are what registers allow without spills.
-
-    Where tensor cores outrun shared memory a warp has two row tiles, if their sums fit its registers.
-    """
-    large = arch in _SHARED and arch != 75
-    shapes = {
-        64: (4, 2, 2, 64, 3, 0) if large else (8, 2, 1, 32, 3, 0),
-        128: (4, 2, 2, 32, 4, 4) if large else (4, 2, 1, 32, 3, 0),
-        256: (8, 1, 1, 32, 3, 2) if large else (8, 1, 1, 16, 3, 1),
-    }
-    warps, blocks, tiles, step, stages, slabs = shapes[head_dim]
-    defines = {
-        "HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks, "TILES": tiles, "STEP": step,
-        "STAGES": stages, "Q_SHARED": slabs, "SUMS_BY_PRODUCT": int(large and head_dim == 128),
-    }  # fmt: skip
-    rows = 16 * tiles * warps
-    shared = stages * 4 * step * head_dim + 64 * rows * slabs
-    return Flash(Variant("flash.cu", tuple(defines.items())), warps, rows, shared, blocks)
+    """The build for an architecture; blocks a multiprocessor are what registers allow without spills."""
+    warps = 4 if head_dim == 128 else 8
+    blocks = {64: 2, 128: 3 if 80 <= arch < 100 else 2, 256: 1}[head_dim]
+    step = 32 if head_dim <= 128 else 16
+    defines = {"HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks}
+    return Flash(
+        Variant("flash.cu", tuple(defines.items())), 16 * warps, 3 * 2 * 2 * step * head_dim
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,21 +66,16 @@ class AttentionOps(Recorder):
         self._tile_heads = min(group, 16), min(group, self._flash.rows)
         self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
         heads, dim = shape.n_heads, shape.head_dim
-        self._states = max(variants.MOST_SHORT * self._splits, self._rows)
+        states = heads * max(variants.MOST_SHORT * self._splits, self._rows)
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
-        self._sums = self._allocate("work", self._states * heads * dim * 4)
-        self._stats = self._allocate("work", self._states * heads * 8)
+        self._sums = self._allocate("work", states * dim * 4)
+        self._stats = self._allocate("work", states * 8)
         self.card.build([*variants.of_head(dim), self._flash.variant])
 
     def _tile_rows(self, rows: int) -> int:
         """Batch rows of a tile in a step of `rows`."""
         short, long = self._tile_heads
         return 16 // short if rows <= MOST_ROWS else self._flash.rows // long
-
-    def _long_splits(self, p: Pass, blocks: int) -> int:
-        """How many blocks share the pages of a tile of a long step, so that a few tiles keep a card busy."""
-        wanted = self._flash.blocks * self.card.processors // max(1, blocks * p.tiles)
-        return max(1, min(self._splits, wanted, self._states // p.rows))
 
     def page_bytes(self) -> int:
         return 2 * self.shape.n_kv_layers * self._page_bytes
@@ -147,13 +142,13 @@ class AttentionOps(Recorder):
                 queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
             )  # fmt: skip
             blocks = s.n_kv_heads * -(-group // tile_heads)
-            splits = self._splits if p.short else self._long_splits(p, blocks)
+            splits = self._splits if p.short else 1
             if p.short:
                 self._launch(attention, (p.tiles, blocks, splits), 128, args)
             else:
-                self._launch(flash, (blocks, splits, p.tiles), 32 * self._flash.warps, args)
+                self._launch(flash, (blocks, 1, p.tiles), 2 * self._flash.rows, args)
             product, to = self._product(qkv, p), activation_of(out, p)
-            if not p.short and splits == 1 and is_whole(product):
+            if not p.short and is_whole(product):
                 args = (
                     sums, stats, Pointer(rows.positions), Int(out.width), Int(p.rows), product, Int(gated),
                     to,

@@ -5,23 +5,15 @@
 // INT8 form, 2,592 bytes, x = E f q: 4 x 512 bytes of q, a lane's 16 bytes being {slab 2i: k 4t.., 16+4t..; slab 2i+1:
 // likewise}; 256 bytes of the slabs' sums of f q / 64 as f16 high + low parts, lane words {high, low} of slabs 2t, 2t+1;
 // 8 floats E; 64 floats f (1..64), four of them [i][t] = (slab 2i, rows 2t, 2t+1; slab 2i+1, rows 2t, 2t+1).
-// F16 form, 4,384 bytes, x = E h: 8 x 512 bytes of h, a lane's 16 bytes being k (4t, 4t+2), (4t+1, 4t+3), 16 + the same, of one slab,
-// or, where warps multiply together, four squares of 8 rows x 16 bytes, in which a lane has 4 of its 16; two more squares of the
-// slabs' sums of h as f16 high and low parts; 8 floats E, powers of two.
+// F16 form, 4,128 bytes, x = E h: 8 x 512 bytes of h, a lane's 16 bytes being k (4t, 4t+2), (4t+1, 4t+3), 16 + the
+// same, of one slab; 8 floats E, powers of two.
 #pragma once
 #include "ptx.cuh"
-#include "warpgroup.cuh"
-
-#ifdef WARPGROUPS
-constexpr bool SQUARES = true;
-#else
-constexpr bool SQUARES = false;
-#endif
 
 constexpr int INT8_BLOCK = 2592, INT8_SUMS = 2048, INT8_E = 2304, INT8_F = 2336;
 // Of the INT8 form of a single batch row, the pieces of 16 bytes that a product needs: those of q from 0 on, of the sums, E and f.
 constexpr int ROW_SUMS = 256, ROW_E = 288, ROW_F = 304, ROW_BLOCK = 368;
-constexpr int F16_BLOCK = 4384, F16_SUMS = 4096, F16_E = 4352;
+constexpr int F16_BLOCK = 4128, F16_E = 4096;
 
 // Where a kernel puts its result; null for a form that nobody reads. Row m of `f32` has `columns` floats. `early` says that
 // the next product has many weights to fetch, so that it should start early rather than leave this kernel the memory.
@@ -101,25 +93,13 @@ DEVICE void write_f16(u8* block, int g, const float (&v)[8]) {
   float E, inverse;
   f16_scale(v, E, inverse);
   const int k = 8 * (lane & 3);
-  u32 words[2][2];  // [k / 4][k & 1]
-  float sum = 0;
+  u8* to = block + 512 * slab + 16 * (4 * g + ((k & 15) >> 2)) + 8 * (k >> 4);
 #pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      words[i][j] = half2_of(v[4 * i + j] * inverse, v[4 * i + j + 2] * inverse);
-      sum += half2_low(words[i][j]) + half2_high(words[i][j]);
-    }
-  sum = quad_sum(sum);
-  u8* to = block + 512 * slab + (SQUARES ? 256 * (k >> 4) + 16 * g + (k & 8) : 16 * (4 * g + ((k & 15) >> 2)) + 8 * (k >> 4));
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-    *(uint2*)(to + (SQUARES ? 128 : 16) * i) = SQUARES ? make_uint2(words[0][i], words[1][i]) : make_uint2(words[i][0], words[i][1]);
-  if ((lane & 3) == 0) {
-    const u16 upper = f32_to_f16(sum);
-    u16* sums = (u16*)(block + F16_SUMS + 16 * g) + slab;
-    sums[0] = upper;
-    sums[64] = f32_to_f16(sum - f16_to_f32(upper));
+  for (int i = 0; i < 2; i++) {
+    uint2 words;
+    words.x = half2_of(v[4 * i] * inverse, v[4 * i + 2] * inverse);
+    words.y = half2_of(v[4 * i + 1] * inverse, v[4 * i + 3] * inverse);
+    *(uint2*)(to + 16 * i) = words;
   }
   if (lane == 0) ((float*)(block + F16_E))[g] = E;
 }

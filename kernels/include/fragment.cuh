@@ -54,13 +54,3 @@ DEVICE uint2 f16_codes(u32 unsigned_codes) {
   d.y = half2_sub(((unsigned_codes >> 8) & 0x00ff00ffu) | 0x64006400u, bias);
   return d;
 }
-
-// The same as f16 times 2^-24, bits alone: ZERO more than their codes, and in odd slabs of Q4_K 16 times as much.
-DEVICE uint2 tiny_codes(u32 low, u32 high, int s, int slab) {
-  if (TYPE == Q4_K) {
-    const u32 mask = s ? 0x00f000f0u : 0x000f000fu;
-    return make_uint2(low & mask, (low >> 8) & mask);
-  }
-  const u32 code = codes(low, high, s, slab);
-  return make_uint2(code & 0x00ff00ffu, __byte_perm(code, 0, 0x4341));
-}

@@ -39,14 +39,15 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
         if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from_weights[w] + i);
     }
   };
-  // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied.
+  // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied: lanes 4g.. of the
+  // fragments, words of the sums.
   constexpr int PIECES = BLOCK_OF_8 * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
-  constexpr int FRAGMENTS = SUMS_AT / 16, BY_ROW = E_AT / 16;
+  constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS / 16 : F16_E / 16, BY_ROW = FORM == 8 ? INT8_E / 16 : FRAGMENTS;
   u32 pieces = 0;
 #pragma unroll
   for (int i = 0; i < TURNS; i++) {
     const int at = threadIdx.x + 32 * WARPS * i;
-    const int g = NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (FORM == 16 && SQUARES ? at & 7 : (at & 31) >> 2) : FORM == 16 ? at & 7 : (at - FRAGMENTS) >> 1) : 0;
+    const int g = NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (at & 31) >> 2 : (at - FRAGMENTS) >> 1) : 0;
     if (at < PIECES && g < M) pieces |= 1u << i;
   }
   // Of one row, a piece a lane.
@@ -60,7 +61,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
     u8* to = ring + slot * STAGE + WEIGHT_STAGE + 16 * threadIdx.x;
 #pragma unroll
     for (int i = 0; i < TURNS; i++)
-      if ((NT > 1 && 32 * WARPS * (i + 1) <= PIECES) || (pieces >> i & 1)) copy16(to + 512 * WARPS * i, from_activations + 512 * WARPS * i);
+      if (pieces >> i & 1) copy16(to + 512 * WARPS * i, from_activations + 512 * WARPS * i);
   };
   auto advance = [&](int unit) {
 #pragma unroll
@@ -100,9 +101,6 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
 #pragma unroll 1
   for (int unit_index = first; unit_index < last; unit_index++) {
     copies_wait<STAGES - 2>();
-#ifdef TOGETHER
-    show_copies();
-#endif
     if (ONE_ROW) __syncwarp();
     else __syncthreads();
     const int next = unit_index + STAGES - 1, next_slot = slot ? slot - 1 : STAGES - 1;

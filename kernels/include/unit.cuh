@@ -12,10 +12,7 @@
 constexpr bool ONE_ROW = ONE && FORM == 8;  // whose activations are a block of a row, of which each warp has its own
 constexpr int ACTIVATION = ONE_ROW ? ROW_BLOCK : FORM == 8 ? INT8_BLOCK : F16_BLOCK;
 constexpr int STEP = ONE ? 2 : 1;  // of a lane's sums: where there is but one batch row, the second column is none
-constexpr int SUMS_AT = FORM == 8 ? INT8_SUMS : F16_SUMS, E_AT = FORM == 8 ? INT8_E : F16_E;
 constexpr bool HAS_MINS = K_QUANT || HAS_OFFSETS;
-// Formats whose scale * code is a whole number below 2,048, and of Q6_K up to 4,096: d and minima wait for the end of a unit.
-constexpr bool WHOLE = K_QUANT || TYPE == Q6_K;
 constexpr float WEIGHT_SCALE = TYPE == F16_TILES ? 1 : 64;  // keeps small f16 weights out of the subnormals
 
 struct Sums {
@@ -48,6 +45,7 @@ struct Lane {
   DEVICE_METHOD uint4 low(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + HIGH + 512 * i))[lane]; }
   DEVICE_METHOD uint4 high(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + 512 * i))[lane]; }
   DEVICE_METHOD const u8* block(int n) const { return activations + n * ACTIVATION; }
+  DEVICE_METHOD uint4 h(int n, int slab) const { return ((const uint4*)(block(n) + 512 * slab))[lane]; }
   DEVICE_METHOD uint2 q(int n, int i, int s) const {
     return ONE_ROW ? ((const uint2*)(block(n) + 64 * i))[2 * t + s] : ((const uint2*)(block(n) + 512 * i))[2 * lane + s];
   }
@@ -58,10 +56,6 @@ struct Lane {
     return ONE_ROW ? ((const uint2*)(block(n) + ROW_SUMS))[t] : ((const uint2*)(block(n) + INT8_SUMS))[lane];
   }
   DEVICE_METHOD float2 e(int n) const { return ONE_ROW ? *(const float2*)(block(n) + ROW_E) : ((const float2*)(block(n) + INT8_E))[t]; }
-  DEVICE_METHOD uint4 h(int n, int slab) const {
-    const u32* words = (const u32*)(block(n) + 512 * slab) + lane;
-    return SQUARES ? make_uint4(words[0], words[32], words[64], words[96]) : ((const uint4*)(block(n) + 512 * slab))[lane];
-  }
 };
 
 // The low words of a slab pair and the bits above them, of one row tile. Of a codebook's formats: low words of indices (x and y
@@ -120,12 +114,6 @@ DEVICE float factor_of(const uint4& head, int slab) {
   if (TYPE == MXFP4) return half_e8m0(byte_at(word_of(head, slab >> 2), slab & 3));
   const u32 pair = word_of(head, slab >> 1);
   return slab & 1 ? half2_high(pair) : half2_low(pair);
-}
-
-// The minima of slabs 2t and 2t + 1 as f16.
-DEVICE u32 k_mins_of_pair(const uint4& head, int t) {
-  const u32 pair = __byte_perm(k_mins(head, t >> 1), 0x64646464u, (t & 1) ? 0x4342 : 0x4140);
-  return half2_sub(pair, half2_twice(1024));
 }
 
 #if FORM == 8
@@ -246,7 +234,9 @@ DEVICE void unit(Sums& acc, const Lane& l) {
       } else if (K_QUANT) {
         d[r] = half2_low(head[w][r].x);
         dmin[r] = -64 * half2_high(head[w][r].x);
-        mins[r] = mins[r + 2] = k_mins_of_pair(head[w][r], l.t);
+        const u32 m = k_mins(head[w][r], l.t >> 1);
+        const u32 pair = __byte_perm(m, 0x64646464u, (l.t & 1) ? 0x4342 : 0x4140);
+        mins[r] = mins[r + 2] = half2_sub(pair, half2_twice(1024));
       } else {
         d[r] = 1 / CODE_SCALE;
         dmin[r] = 64;
@@ -270,11 +260,6 @@ DEVICE void unit(Sums& acc, const Lane& l) {
   }
 }
 #else
-// Four warps multiply together where the card can and `SHARED_BY_FOUR` says that they have the activations in common.
-#if defined(WARPGROUPS) && defined(SHARED_BY_FOUR)
-#define TOGETHER
-#endif
-
 // The heads of a row tile that `slab_weights` reads once a unit.
 struct Heads {
   uint4 row[2];
@@ -326,113 +311,37 @@ DEVICE void slab_weights(u32 (&a)[2][4], const Lane& l, const Heads& heads, int 
   }
 }
 
-// The same in WHOLE formats, without minima and d, times 2^-19.
-DEVICE void slab_codes(u32 (&a)[2][4], const Lane& l, const Heads& heads, int w, int i, int s) {
-  const int slab = 2 * i + s;
-  const Quants quants(l, w, i);
-  u32 by[2][2], plus[2][2];  // [k half][row]
-#pragma unroll
-  for (int r = 0; r < 2; r++)
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const int at = TYPE == Q6_K ? 2 * slab + half : slab;
-      const u32 bytes = TYPE == Q6_K ? word_of(heads.row[r], at >> 2) ^ 0x80808080u : k_scales(heads.row[r], at >> 2);
-      const u32 scale = __byte_perm(bytes, 0x64646464u, 0x4040 + 0x0101 * (at & 3));  // as f16, 1,024 more, of Q6_K 1,152
-      constexpr float more = TYPE == Q6_K ? 1152 : 1024;
-      const float times = TYPE == Q4_K && s ? 2 : 32;
-      by[half][r] = half2_fma(scale, half2_twice(times), half2_twice(-times * more));
-      plus[half][r] = half2_fma(scale, half2_twice(-1.0f / (1 << 14)), half2_twice(more / (1 << 14)));  // less 32 codes
-    }
-#pragma unroll
-  for (int r = 0; r < 4; r++) {
-    const uint2 code = tiny_codes(quants.low_word(s, r), word_of(quants.high, r), s, slab);
-    const u32 times = by[r >> 1][r & 1], less = plus[r >> 1][r & 1];
-    a[r >> 1][r & 1] = ZERO ? half2_fma(code.x, times, less) : half2_mul(code.x, times);
-    a[r >> 1][2 + (r & 1)] = ZERO ? half2_fma(code.y, times, less) : half2_mul(code.y, times);
-  }
-}
-
 // One unit with f16 activations.
 DEVICE void unit(Sums& acc, const Lane& l) {
   Sums c;
   c.clear();
   const Heads first(l, 0), last(l, TILES - 1);
-#ifdef TOGETHER
-  const SharedOperand b(l.activations, 128, ACTIVATION);
-#endif
 #pragma unroll
   for (int i = 0; i < 4; i++) {
 #pragma unroll
     for (int s = 0; s < 2; s++) {
-      const int slab = 2 * i + s;
       u32 a[TILES][2][4];
 #pragma unroll
-      for (int w = 0; w < TILES; w++) {
-        if (WHOLE) slab_codes(a[w], l, w ? last : first, w, i, s);
-        else slab_weights(a[w], l, w ? last : first, w, i, s);
-      }
-#ifdef TOGETHER
-      products_begin();
-#pragma unroll
-      for (int k = 0; k < 2; k++)
-#pragma unroll
-        for (int w = 0; w < TILES; w++) multiply(c.at[w], a[w][k], b.at(512 * slab + 256 * k), slab + k);
-      products_commit();
-      products_wait<1>();
-#else
+      for (int w = 0; w < TILES; w++) slab_weights(a[w], l, w ? last : first, w, i, s);
 #pragma unroll
       for (int n = 0; n < NT; n++) {
-        const uint4 b = l.h(n, slab);
+        const uint4 b = l.h(n, 2 * i + s);
 #pragma unroll
         for (int w = 0; w < TILES; w++) {
           mma_f16(c.at[w][n], a[w][0], b.x, b.y);
           mma_f16(c.at[w][n], a[w][1], b.z, b.w);
         }
       }
-#endif
     }
   }
-#ifdef TOGETHER
-  products_wait<0>();
-#endif
-  if constexpr (!WHOLE) {
 #pragma unroll
-    for (int n = 0; n < NT; n++) {
-      const float2 e = ((const float2*)(l.block(n) + F16_E))[l.t];
-      const float e0 = e.x / WEIGHT_SCALE, e1 = e.y / WEIGHT_SCALE;
+  for (int n = 0; n < NT; n++) {
+    const float2 e = ((const float2*)(l.block(n) + F16_E))[l.t];
+    const float e0 = e.x / WEIGHT_SCALE, e1 = e.y / WEIGHT_SCALE;
 #pragma unroll
-      for (int w = 0; w < TILES; w++)
+    for (int w = 0; w < TILES; w++)
 #pragma unroll
-        for (int k = 0; k < 4; k++) acc.at[w][n][k] += (k & 1 ? e1 : e0) * c.at[w][n][k];
-    }
-    return;
-  }
-#pragma unroll
-  for (int w = 0; w < TILES; w++) {
-    const Heads& heads = w ? last : first;
-    u32 mins[4];
-    float d[2], dmin[2];
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      const uint4& head = heads.row[r];
-      d[r] = (1 << 19) * (K_QUANT ? half2_low(head.x) : l.d(w, r));
-      dmin[r] = half2_high(head.x);
-      mins[r] = mins[r + 2] = k_mins_of_pair(head, l.t);
-    }
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-      const float2 e = ((const float2*)(l.block(n) + F16_E))[l.t];
-      float m[4] = {0, 0, 0, 0};
-      if (K_QUANT) {
-        const u32* sums = (const u32*)(l.block(n) + F16_SUMS) + l.lane;
-        mma_f16(m, mins, sums[0], sums[32]);
-      }
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        const float v = d[k >> 1] * c.at[w][n][k];
-        acc.at[w][n][k] += (k & 1 ? e.y : e.x) * (K_QUANT ? v - dmin[k >> 1] * m[k] : v);
-      }
-    }
+      for (int k = 0; k < 4; k++) acc.at[w][n][k] += (k & 1 ? e1 : e0) * c.at[w][n][k];
   }
 }
 #endif

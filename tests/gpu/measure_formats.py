@@ -44,8 +44,7 @@ def seconds(card: Card, type_id: int, rows: int, columns: int, m: int) -> tuple[
     size = w.tiles * w.superblocks * variants.chunk(type_id)
     n = max(2, TOTAL // size)
     kernel = card.kernel(build.variant, "matmul", build.shared)
-    activations = w.superblocks * p.groups * variants.BLOCK_BYTES[F16]
-    matrices, x = _noise(card, n * size), _noise(card, activations)
+    matrices, x = _noise(card, n * size), _noise(card, w.superblocks * p.groups * 4128)
     y = card.put_bytes(4 * (m * rows + 2 * cut.blocks * cut.build.part_floats))
     try:
         with card.capture() as captured:

@@ -32,9 +32,6 @@ static inline u32 half2_twice(float f) { return half2_of(f, f); }
 static inline u32 half2_sub(u32 a, u32 b) {
   return half2_of(half2_low(a) - half2_low(b), half2_high(a) - half2_high(b));
 }
-static inline u32 half2_mul(u32 a, u32 b) {
-  return half2_of(half2_low(a) * half2_low(b), half2_high(a) * half2_high(b));
-}
 static inline u32 half2_fma(u32 a, u32 b, u32 c) {  // in double, so that it is rounded once
   u32 d = 0;
   for (int i = 0; i < 2; i++) {

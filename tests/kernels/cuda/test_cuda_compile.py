@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None
 
 def test_newer_cards_get_code_that_they_can_run(nvrtc: Nvrtc) -> None:
     newest = nvrtc.architectures[-1]
-    assert nvrtc.target(90) == ("sm_90a", True)
+    assert nvrtc.target(90) == ("sm_90", True)
     assert nvrtc.target(newest + 1) == (f"sm_{newest}", True)
     target, native = nvrtc.target(newest // 10 * 10 + 10)
     assert target == f"compute_{newest}" and not native

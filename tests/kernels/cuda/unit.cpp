@@ -54,33 +54,6 @@ static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
              for (int k = 0; k < 16; k++) c[i] += half_of_a(row, k) * half_of_b(column, k);
            });
 }
-#ifdef FOUR_TOGETHER  // as cards of compute capability 9.0 multiply
-#define WARPGROUPS
-struct SharedOperand {
-  const u8* first;
-  int beyond, beside;
-  SharedOperand(const void* shared, int beyond, int beside) : first((const u8*)shared), beyond(beyond), beside(beside) {}
-  SharedOperand at(int bytes) const { return {first + bytes, beyond, beside}; }
-  float half(int k, int column) const {
-    u16 h;
-    memcpy(&h, first + k / 8 * beyond + column / 8 * beside + 16 * (column & 7) + 2 * (k & 7), 2);
-    return f16_to_f32(h);
-  }
-};
-template <int N> static void multiply(float (&c)[N][4], const u32 (&a)[4], const SharedOperand& b, int more) {
-  together([&](Operands& o) { for (int i = 0; i < 4; i++) o.a[i] = a[i]; },
-           [&](int i, int row, int column) {
-             for (int n = 0; n < N; n++) {
-               if (!more) c[n][i] = 0;
-               for (int k = 0; k < 16; k++) c[n][i] += half_of_a(row, k) * b.half(k, 8 * n + column);
-             }
-           });
-}
-static void products_begin() {}
-static void products_commit() {}
-template <int PENDING> static void products_wait() {}
-static void show_copies() {}
-#endif
 
 #ifdef SIDES
 #undef __launch_bounds__
