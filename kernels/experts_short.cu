@@ -15,7 +15,7 @@ constexpr int KEPT = 2;
 constexpr int WARPS = 4;
 // That the registers of a multiprocessor must do for; those of some formats do for five without spills.
 constexpr bool LEAN = TYPE == Q4_K || TYPE == Q6_K || TYPE == F16_TILES;
-constexpr int BLOCKS = BOOK || __CUDA_ARCH__ >= 1200 ? 3 : LEAN ? 5 : 4;
+constexpr int BLOCKS = BOOK || TYPE == Q2_K || __CUDA_ARCH__ >= 1200 ? 3 : LEAN ? 5 : 4;
 
 // An expert's matrices: `second`, if there, stands below `first`, both of `row_tiles`.
 struct Stack {
