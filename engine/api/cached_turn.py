@@ -30,7 +30,7 @@ Chat = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CachedTurn:
-    """A turn of `prompt_tokens`, of which `new_tokens` were not known, and a chat of the new part alone, of
+    """A turn of `prompt_tokens`, of which `new_tokens` were not known, and a chat of about as many alone, of
     `alone_tokens`: milliseconds to the first piece of text."""
 
     prompt_tokens: int
@@ -65,8 +65,9 @@ def measure(
 ) -> CachedTurn:
     """Time `rounds` turns of about `new` tokens behind a chat of about `context`, over the loopback address.
 
-    A turn as agents make them: the chat, its answer and then a tool's result. Alone it is the same text as
-    the first message. Both are new each time. Raises `BadRequest` for what the server refuses.
+    A turn as agents make them: the chat, its answer and then a tool's result. Alone it is a first message
+    that makes a prompt of about as many tokens as were new of the turn. Both differ each time. Raises
+    `BadRequest` for what the server refuses.
     """
     server = Server(ServerConfig(port=0), [Served(engine, "bench")])
     server.start()
@@ -79,23 +80,26 @@ def measure(
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_PATIENCE_S)
         first = _ask(connection, chat, _ANSWER)
         chat.append({"role": "assistant", "content": first.text})
+        more = 0
         for n in range(rounds + 1):
             if on_round is not None:
                 on_round(n)
-            told = {"role": "user", "content": words.about(new)}
-            one, other = _ask(connection, [*chat, told]), _ask(connection, [told])
-            if n:  # the first ones warm up
-                turns.append(one)
-                alone.append(other)
+            told, other = (
+                {"role": "user", "content": words.about(length)} for length in (new, new + more)
+            )
+            turns.append(_ask(connection, [*chat, told]))
+            alone.append(_ask(connection, [other]))
+            if n == 0:
+                more = max(1 - new, turns[0].new_tokens - alone[0].prompt_tokens)
         connection.close()
     finally:
         server.stop()
     return CachedTurn(
         turns[-1].prompt_tokens,
-        turns[-1].prompt_tokens - turns[-1].cached_tokens,
+        turns[-1].new_tokens,
         alone[-1].prompt_tokens,
-        Series(tuple(t.ms for t in turns)),
-        Series(tuple(t.ms for t in alone)),
+        Series(tuple(t.ms for t in turns[1:])),  # the first ones warm up
+        Series(tuple(t.ms for t in alone[1:])),
     )
 
 
@@ -120,6 +124,10 @@ class _Timed:
     text: str
     prompt_tokens: int
     cached_tokens: int
+
+    @property
+    def new_tokens(self) -> int:
+        return self.prompt_tokens - self.cached_tokens
 
 
 def _ask(connection: http.client.HTTPConnection, chat: Chat, n: int = 1) -> _Timed:
