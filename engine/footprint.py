@@ -18,7 +18,8 @@ PAGE_TOKENS = 64
 CHUNK = 512
 """Tokens of a prompt in one step, where nobody chose."""
 _CHECKPOINTS = 8  # recurrent states that remember prefixes
-_DRAFT_ROWS = 256  # that a draft is shown at once
+DRAFT_ROWS = 256
+"""Rows that a draft is shown at once."""
 _BYTES_PER_WORD = 512  # what a tokenizer holds for each word of its vocabulary, measured
 _BYTES_PER_VALUE = 5.5  # an intermediate value: float32 and, for fast products, its 8-bit code
 # Bytes that the CPU keeps for a block of the file's; scales of 4 and 6 bits grow to 8. Matrices of other
@@ -147,7 +148,7 @@ class Footprint:
         if not self.shown:
             return self.work(config, on_card=True)
         kept = _whole((config.prefill_chunk or CHUNK) + config.max_concurrency + MOST_GUESSED)
-        shown = 4 * kept + 6 * _DRAFT_ROWS
+        shown = 4 * kept + 6 * DRAFT_ROWS
         rows = 64 * self.card_row
         return shown * self.shown + rows + self.card_step + target.n_vocab * WORD
 

@@ -21,6 +21,7 @@ from engine.draft.config import DraftConfig
 from engine.draft.files import DraftFile, open_draft
 from engine.draft.tree import BRANCHES, Candidates, grow
 from engine.errors import UnsupportedModel
+from engine.footprint import DRAFT_ROWS
 from engine.models.base import DenseConfig
 from engine.ops.base import (
     MOST_CHOSEN,
@@ -38,9 +39,6 @@ from engine.quants import dequantize
 from engine.types import Draft, Sequence
 
 Logits = NDArray[np.float32]
-
-_ROWS = 256
-"""Rows of the context that are projected at once."""
 
 
 def project(ops: Ops, w: SimpleNamespace, cfg: DraftConfig) -> None:
@@ -121,7 +119,9 @@ class DflashDrafter:
         self._width = cfg.selector.top_k if cfg.selector else BRANCHES
         self._begun: dict[int, _Begun] = {}
         self._selector = Selection(file, cfg) if cfg.selector is not None else None
-        limits = replace(target.limits, rows=max(_ROWS, cfg.block), sequences=1, slots=0, tried=0)
+        limits = replace(
+            target.limits, rows=max(DRAFT_ROWS, cfg.block), sequences=1, slots=0, tried=0
+        )
         shape = Shape(
             n_layers=cfg.n_layers,
             n_embd=cfg.n_embd,
@@ -200,8 +200,8 @@ class DflashDrafter:
     def observe(self, sequence: Sequence, start: int, n: int, hidden: Rows | None) -> None:
         assert hidden is not None
         none = np.zeros(0, np.int32)
-        for at in range(0, n, _ROWS):
-            rows = hidden[at : min(at + _ROWS, n)]
+        for at in range(0, n, DRAFT_ROWS):
+            rows = hidden[at : min(at + DRAFT_ROWS, n)]
             step = self._step(sequence, start + at, np.zeros(len(rows), np.int32), none)
             self._ops.run(replace(step, given=rows), self._project)
 

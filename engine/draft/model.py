@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.draft.base import Paged, Target
 from engine.draft.guessing import guess
 from engine.errors import BadRequest, UnsupportedModel
+from engine.footprint import DRAFT_ROWS
 from engine.gguf import ModelFile, open_model
 from engine.models.base import model_of
 from engine.ops.base import Rows, StepInput, no_numbers
@@ -47,7 +48,7 @@ class ModelDrafter:
         self._recurrent = cfg.shape.delta is not None
         n = target.limits.sequences
         self._slots = list(range(n, 0, -1))  # slot 0 is for guesses
-        self._most = min(target.limits.rows, 256)
+        self._most = min(target.limits.rows, DRAFT_ROWS)
         self._page = target.limits.page_tokens
         self._table = np.zeros((1, target.limits.pages_per_sequence), np.int32)
         self._known: dict[int, _Known] = {}

@@ -188,9 +188,8 @@ class Speculation:
             if span.draft is None or not tokens:
                 continue
             drafting = self._asked.get(span.sequence.request_id, 0.0) + self._shown.get(i, 0.0)
-            if isinstance(
-                self.drafter, Begins
-            ):  # it was at work from the end of the former step on
+            # Such a one was at work from the end of the former step on.
+            if isinstance(self.drafter, Begins):
                 drafting = (result.began - self._since) * share
             self._drafted += len(span.draft.tokens)
             self._accepted += len(tokens) - 1
