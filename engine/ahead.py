@@ -8,7 +8,6 @@ His pages may serve others at once all the same, since the device does everythin
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
 
 from engine.loading import LoadedModel
 from engine.runner import Flight
@@ -73,4 +72,4 @@ class Ahead:
 
 def _known(span: Span) -> Span:
     """A span that was launched before its token was known."""
-    return replace(span, tokens=(span.sequence.tokens[span.start],))
+    return Span(span.sequence, span.start, (span.sequence.tokens[span.start],), span.want_logits)

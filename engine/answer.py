@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence as Seq
-from dataclasses import replace
 
 from engine.loops import LoopWatch
 from engine.pieces import Part
@@ -59,19 +58,27 @@ class Answer:
         self._began: float | None = None
         self._first: float | None = None
         self._last: float | None = None
-        self._usage = Usage(prompt_tokens=sequence.n_prompt)
+        self.n_written = self._drafted = self._accepted = 0
+        self._reused, self._reused_answer = 0, False
+        self._switches: tuple[Switch, ...] = ()
 
     @property
     def usage(self) -> Usage:
         """Counts and times so far; waiting for admission is part of the time to the first token."""
         began = self._began or self._submitted
         first, last = self._first, self._last
-        return replace(
-            self._usage,
+        return Usage(
+            prompt_tokens=self.sequence.n_prompt,
+            reused_tokens=self._reused,
+            reused_answer=self._reused_answer,
+            completion_tokens=self.n_written,
             reasoning_tokens=self._writing.reasoning_tokens,
+            drafted_tokens=self._drafted,
+            accepted_tokens=self._accepted,
             first_token_s=first - self._submitted if first else None,
             prefill_s=(first or last or began) - began,
             decode_s=last - first if first and last else 0.0,
+            switches=self._switches,
         )
 
     def accepted(self, prompt_end: str) -> None:
@@ -82,9 +89,8 @@ class Answer:
         """The sequence is admitted; only the first admission is told."""
         if self._began is None:
             self._began = time.perf_counter()
-            n, of_answer = self.sequence.n_given, self.sequence.given_answer
-            self._usage = replace(self._usage, reused_tokens=n, reused_answer=of_answer)
-            self._emit(Started(self._id, self.sequence.n_prompt, n))
+            self._reused, self._reused_answer = self.sequence.n_given, self.sequence.given_answer
+            self._emit(Started(self._id, self.sequence.n_prompt, self._reused))
 
     def progress(self) -> None:
         """More of the prompt is read."""
@@ -94,17 +100,14 @@ class Answer:
 
     def verified(self, drafted: int, accepted: int) -> None:
         """A draft was judged; its accepted tokens and one more come next, as far as the answer has room."""
-        accepted = min(accepted, self._limit - self._usage.completion_tokens - 1)
-        self._usage = replace(
-            self._usage,
-            drafted_tokens=self._usage.drafted_tokens + drafted,
-            accepted_tokens=self._usage.accepted_tokens + accepted,
-        )
+        accepted = min(accepted, self._limit - self.n_written - 1)
+        self._drafted += drafted
+        self._accepted += accepted
         self._emit(Verified(self._id, drafted, accepted))
 
     def switched(self, switch: Switch) -> None:
         """Speculation paused or went on."""
-        self._usage = replace(self._usage, switches=(*self._usage.switches, switch))
+        self._switches += (switch,)
         self._emit(Switched(self._id, switch))
 
     def receive(self, span: Span, tokens: Seq[int]) -> None:
@@ -122,8 +125,7 @@ class Answer:
         """Take one sampled token; ends the answer when a stop rule holds."""
         now = time.perf_counter()
         self._first, self._last = self._first or now, now
-        n = self._usage.completion_tokens + 1
-        self._usage = replace(self._usage, completion_tokens=n)
+        self.n_written += 1
         logprob = self.sampler.take_logprob()
         if token in self._eos_ids:
             self.sequence.ended_by = token
@@ -136,7 +138,7 @@ class Answer:
             self._finish(FinishReason.STOP)
         elif self._in_loop(token):
             self._finish(FinishReason.LENGTH, loop=True)
-        elif n >= self._limit:
+        elif self.n_written >= self._limit:
             self._finish(FinishReason.LENGTH)
 
     def _in_loop(self, token: int) -> bool:
@@ -172,7 +174,7 @@ class Answer:
             reason, loop = FinishReason.STOP, False
         if shown.text or shown.pieces or shown.logprobs:
             self._show(shown, ())
-        full = reason is FinishReason.LENGTH and self._usage.completion_tokens >= self._room
+        full = reason is FinishReason.LENGTH and self.n_written >= self._room
         cut = self.sampler.thinking_cut
         self._end(Finished(self._id, reason, self.usage, shown.stop, full, loop, cut))
 

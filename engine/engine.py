@@ -50,6 +50,7 @@ from engine.writing import Writing
 log = logging.getLogger(__name__)
 
 MEMORY_EVERY_S = 1.0
+CACHE_EVERY_S = 0.05
 
 Result = TypeVar("Result")
 
@@ -90,7 +91,7 @@ class Engine:
         self._new_id = request_ids()
         self._meter = Meter()
         self._memory: tuple[MemoryPart, ...] = ()
-        self._memory_at = 0.0
+        self._memory_at = self._cache_at = 0.0
 
     # Called from any thread
 
@@ -206,8 +207,7 @@ class Engine:
             state = "closed"
         elif self._loading.locked():
             state = "loading"
-        metrics = self._meter.snapshot()
-        return Status(state, model.info if model else None, metrics.running, metrics.queued)
+        return Status(state, model.info if model else None, *self._meter.busy())
 
     def metrics(self) -> Metrics:
         """The numbers of this moment."""
@@ -284,7 +284,7 @@ class Engine:
         try:
             flight = self._ahead.take(self._answers)
             step = flight.step if flight else self._plan(scheduler)
-            self._count(scheduler)
+            self._count(scheduler, CACHE_EVERY_S)
             if step is None:
                 return
             spans = {span.sequence.request_id: span for span in step.spans}
@@ -314,9 +314,8 @@ class Engine:
             answer = self._answers[request_id]
             try:
                 answer.receive(span, tokens)
-                if answer.usage.completion_tokens == 1:
-                    first, reused = answer.usage.first_token_s, answer.usage.reused_tokens
-                    self._meter.set(first_token_s=first, reused_tokens=reused)
+                if answer.n_written == 1:
+                    self._meter.first_token(answer.usage)
             except Exception as error:
                 # One answer's fault is not to end the others'.
                 log.exception("An answer failed")
@@ -442,14 +441,16 @@ class Engine:
         """Posts what is to be done only if this is still the loaded model."""
         return lambda work: self._post(lambda: work() if model is self._model else None)
 
-    def _count(self, scheduler: Scheduler) -> None:
-        """Tell the meter what the scheduler holds."""
+    def _count(self, scheduler: Scheduler, cache_every_s: float = 0.0) -> None:
+        """Tell the meter what the scheduler holds, and so often what its cache does."""
         self._meter.set(
             running=len(scheduler.running),
             queued=len(scheduler.waiting),
             pages_used=scheduler.pool.n_used,
-            cache=scheduler.cache.metrics(),
         )
+        if (now := time.perf_counter()) - self._cache_at >= cache_every_s:
+            self._cache_at = now
+            self._meter.set(cache=scheduler.cache.metrics())
 
     def _swap(self, model: LoadedModel | None) -> None:
         for answer in list(self._answers.values()):

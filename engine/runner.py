@@ -46,6 +46,7 @@ class Runner:
         self.ops = ops
         self.limits = limits
         self.shape = shape
+        self._chooser = ops if isinstance(ops, Chooses) else None  # asking costs microseconds
         self._done = 0.0  # when the last step was collected
 
     def launch(
@@ -61,23 +62,21 @@ class Runner:
         row r of `Flight.rows`.
         """
         began = time.perf_counter()
-        step_input, rows = self._input(step)
         choices = self.choices(step, samplers) if choices is None else choices
+        step_input, rows = self._input(step, choices or ())
         if choices is None:
             logits = self.ops.run(step_input)
             return Flight(step, samplers, rows, began, logits, time.perf_counter())
-        assert isinstance(self.ops, Chooses)
-        return Flight(
-            step, samplers, rows, began,
-            launched=self.ops.launch(replace(step_input, choices=choices)),
-        )  # fmt: skip
+        assert self._chooser is not None
+        launched = self._chooser.launch(step_input)
+        return Flight(step, samplers, rows, began, launched=launched)
 
     def land(self, flight: Flight) -> None:
         """Wait for a step, so that anything else may be run before it is collected."""
         self._learn(flight)
         if flight.logits is None and flight.found is None:
-            assert isinstance(self.ops, Chooses)
-            flight.found = self.ops.collect(flight.launched).copy()
+            assert self._chooser is not None
+            flight.found = self._chooser.collect(flight.launched).copy()
             flight.computed = time.perf_counter()
 
     @staticmethod
@@ -105,8 +104,8 @@ class Runner:
         self.land(flight)
         logits: NDArray[np.float32] | FoundTokens
         if flight.found is not None:
-            assert isinstance(self.ops, Chooses)
-            logits = FoundTokens(self.ops, flight.found)
+            assert self._chooser is not None
+            logits = FoundTokens(self._chooser, flight.found)
         else:
             assert flight.logits is not None
             logits = flight.logits
@@ -139,7 +138,7 @@ class Runner:
 
     def choices(self, step: Step, samplers: Mapping[int, Sampler]) -> list[Choice] | None:
         """How the backend is to choose each wanted row's token; None where it cannot for all of them."""
-        if not isinstance(self.ops, Chooses):
+        if self._chooser is None:
             return None
         choices: list[Choice] = []
         row = 0
@@ -194,7 +193,7 @@ class Runner:
                 StepInput(piece, start + rows, np.zeros_like(rows), table, rows, slot)
             )
 
-    def _input(self, step: Step) -> tuple[StepInput, tuple[int, ...]]:
+    def _input(self, step: Step, choices: Seq[Choice] = ()) -> tuple[StepInput, tuple[int, ...]]:
         """What the backend gets, and for each span its first row of logits."""
         n = step.n_tokens
         tokens = np.empty(n, dtype=np.int32)
@@ -233,6 +232,7 @@ class Runner:
             slots,
             parents,
             np.array(tried if any(tried) else [], dtype=np.int32),
+            choices=choices,
             keeps=[(i, *keep) for i, span in enumerate(step.spans) for keep in span.keeps],
             late=late,
         )

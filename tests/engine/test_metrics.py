@@ -45,6 +45,14 @@ def test_rates_end_a_second_after_the_last_step() -> None:
     assert meter.snapshot(now=11.1).completion_tokens_total == 1
 
 
+def test_steps_that_nobody_asks_about_are_not_kept() -> None:
+    meter = Meter()
+    for n in range(1000):
+        count(meter, span(10, 1), seconds=0.01, now=n / 100)
+    assert len(meter._steps) <= 102
+    assert meter.snapshot(now=10.0).completion_tokens_total == 1000
+
+
 def test_a_mixed_step_counts_as_prefill_time() -> None:
     meter = Meter()
     count(meter, span(12, 1), span(0, 9), seconds=0.5, now=1.0)
