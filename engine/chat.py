@@ -335,26 +335,33 @@ def _map_text(value: Any, change: Callable[[str], str]) -> Any:
     """`value` with `change` made to each text in it, keys of mappings too."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return {_map_text(k, change): _map_text(v, change) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_map_text(v, change) for v in value]
     return value
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (t for k, v in value.items() for t in (*_texts(k), *_texts(v)))
-    elif isinstance(value, list | tuple):
-        yield from (t for v in value for t in _texts(v))
+def _texts(value: Any) -> list[str]:
+    """All texts in `value`, keys of mappings too, in any order."""
+    found: list[str] = []
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict | Mapping):  # asking for dict alone is faster
+            rest += item
+            rest += item.values()
+        elif isinstance(item, list | tuple):
+            rest += item
+    return found
 
 
 def _unused_character(values: Sequence[Any], escapes: bool) -> tuple[str, str]:
     """A private-use character that is in none of the texts, and how JSON escapes it ("" if not needed)."""
-    texts = list(_texts(values))
-    used: set[str] = set().union(*texts)
+    texts = _texts(values)
+    used: set[str] = set().union(*(text for text in texts if not text.isascii()))
     for code in itertools.chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE)):
         escaped = json.dumps(chr(code))[1:-1] if escapes else ""
         if chr(code) not in used and not (escapes and any(escaped in text for text in texts)):

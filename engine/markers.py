@@ -19,6 +19,7 @@ class Markers:
             lengths.setdefault(text[0], set()).add(len(text))
         self._lengths = {first: sorted(of, reverse=True) for first, of in lengths.items()}
         self._first = re.compile(f"[{re.escape(''.join(self._lengths))}]") if lengths else None
+        self._longest = max(map(len, self._ids), default=0)
         self._openings: frozenset[str] | None = None
 
     def find(self, text: str) -> Iterator[tuple[int, int, int]]:
@@ -61,6 +62,8 @@ class Markers:
 
         What follows in a prompt can then not complete a marker that the text begins.
         """
+        if self._first is None or not self._first.search(text):
+            return text
         parts: list[str] = []
         done = 0
         for start, end, _ in self.find(text):
@@ -75,5 +78,5 @@ class Markers:
     def _may_go_on(self, text: str) -> bool:
         if self._openings is None:
             self._openings = frozenset(t[:n] for t in self._ids for n in range(1, len(t)))
-        longest = max((of[0] for of in self._lengths.values()), default=0)
-        return any(text[-n:] in self._openings for n in range(1, min(longest, len(text) + 1)))
+        end = text[-self._longest :]
+        return any(end[-n:] in self._openings for n in range(1, len(end) + 1))
