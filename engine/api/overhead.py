@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
-import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.api import caller
 from engine.api.served import Served
 from engine.api.server import Server
 from engine.bench import Series
 from engine.chat import ChatTemplate
 from engine.config import SamplingParams, ServerConfig
 from engine.engine import Engine, Status
+from engine.errors import EngineError
 from engine.gguf import read_header
 from engine.pieces import Content
 from engine.tokenizer import Tokenizer
@@ -35,7 +40,6 @@ from engine.types import (
 PROMPT_TOKENS = 1000
 _TOKENS = 100
 _BETWEEN_S = 0.002  # tokens that come together would share one way to the client
-_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +99,53 @@ class _Instant(Engine):
 def measure(
     path: Path, rounds: int = 50, on_round: Callable[[int], None] | None = None
 ) -> Overhead:
-    """Time `rounds` requests over the loopback address, each with a new prompt of `PROMPT_TOKENS`."""
+    """Time `rounds` requests over the loopback address, each with a new prompt of `PROMPT_TOKENS`.
+
+    What comes has come when it lies in the socket of the client, which is another process.
+    """
     engine = _Instant(path)
     server = Server(ServerConfig(port=0), [Served(engine)])
     server.start()
     requests: list[float] = []
     tokens: list[float] = []
     try:
-        with socket.create_connection(("127.0.0.1", server.port), _PATIENCE_S) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with _caller(server.port) as ask:
             for n in range(-2, rounds):  # the first ones warm up
                 if on_round is not None:
                     on_round(max(0, n))
-                data = _request(_prompt(engine.tokenizer, n))
                 engine.n_tokens = _TOKENS if n == rounds - 1 else 1
                 engine.sent.clear()
-                start = time.perf_counter()
-                connection.sendall(data)
-                seen = _arrivals(connection)
+                began, *seen = ask(_prompt(engine.tokenizer, n))
                 if n >= 0:
-                    requests.append((seen[0] - start) * 1e3)
+                    requests.append((seen[0] - began) * 1e3)
                 tokens = [(b - a) * 1e3 for a, b in zip(engine.sent, seen, strict=True)]
     finally:
         server.stop()
     return Overhead(Series(tuple(requests)), Series(tuple(tokens)))
+
+
+@contextlib.contextmanager
+def _caller(port: int) -> Iterator[Callable[[str], list[float]]]:
+    """Asks of another process a chat that begins with a prompt; gives what `caller` writes."""
+    # Where cores are few, looking all the time would keep the server from them.
+    look = "spin" if (os.cpu_count() or 1) > 2 else "wait"
+    command = [sys.executable, "-I", caller.__file__, str(port), look]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        to, answers = process.stdin, process.stdout
+
+        def ask(prompt: str) -> list[float]:
+            messages = [{"role": "user", "content": prompt}]
+            print(json.dumps({"messages": messages, "stream": True}), file=to, flush=True)
+            if not (line := answers.readline()):
+                raise EngineError("The client that measures the API has ended.")
+            found: list[float] = json.loads(line)
+            return found
+
+        yield ask
+        to.close()
 
 
 def _prompt(tokenizer: Tokenizer, seed: int) -> str:
@@ -129,28 +156,3 @@ def _prompt(tokenizer: Tokenizer, seed: int) -> str:
             "".join(choose.choices("aeiounrstl", k=choose.randint(2, 9))) for _ in range(more)
         )
     return " ".join(words)
-
-
-def _request(prompt: str) -> bytes:
-    messages = [{"role": "user", "content": prompt}]
-    body = json.dumps({"messages": messages, "stream": True}).encode()
-    head = (
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def _arrivals(connection: socket.socket) -> list[float]:
-    """When each piece of text came, up to the end of the stream."""
-    seen: list[float] = []
-    data = b""
-    while not data.endswith(b"0\r\n\r\n"):
-        part = connection.recv(1 << 16)
-        now = time.perf_counter()
-        if not part:
-            raise ConnectionError("The server closed the connection.")
-        data += part
-        *whole, data = data.split(b"\n\n")
-        seen += [now] * sum(piece.count(b" word") for piece in whole)
-    return seen
