@@ -29,6 +29,10 @@ Shape = tuple[int, int, int, int]
 """Format of the weights, their rows and columns, and batch rows."""
 
 
+class LibraryError(RuntimeError):
+    """A call of cuBLAS failed."""
+
+
 class Library:
     """cuBLAS on a card's stream; what was measured is kept in `folder`."""
 
@@ -43,6 +47,7 @@ class Library:
         self._path = folder / f"products-{card.arch}.json" if folder else None
         self._key = f"{card.name}, {card.processors}"
         self._faster = self._read()
+        self._failed = False
 
     @classmethod
     def of(cls, card: Card, allocate: Callable[[int], int], folder: Path | None) -> Library | None:
@@ -54,14 +59,14 @@ class Library:
                 continue
             try:
                 return cls(lib, card, allocate(WORKSPACE), folder)
-            except (RuntimeError, AttributeError) as error:
+            except (LibraryError, AttributeError) as error:
                 log.info("cuBLAS is not used: %s", error)
                 return None
         return None
 
     def _call(self, name: str, *args: Any) -> None:
         if code := getattr(self._lib, name)(*args):
-            raise RuntimeError(f"{name} failed with status {code}")
+            raise LibraryError(f"{name} failed with status {code}")
 
     def close(self) -> None:
         """Give its handle back."""
@@ -85,7 +90,13 @@ class Library:
     def is_faster(
         self, shape: Shape, library: Callable[[], None], fused: Callable[[], None]
     ) -> bool:
-        """Whether `library` takes less time than `fused` at this shape; both are run when it is not known."""
+        """Whether `library` takes less time than `fused` at this shape; both are run when it is not known.
+
+        A call of `library` that failed is never repeated: cuBLAS loads its kernels at their first use, for
+        which a full card has no memory.
+        """
+        if self._failed:
+            return False
         type_id, n, k, rows = shape
         known = f"{self._key}: {type_id} {n}x{k} {1 << (rows - 1).bit_length()}"
         if known not in self._faster:
@@ -101,6 +112,11 @@ class Library:
             self._faster[known] = times[0] < times[1]
             self._keep()
         return self._faster[known]
+
+    def gave_up(self, error: LibraryError) -> None:
+        """Leave products to the fused kernels from now on."""
+        log.warning("cuBLAS is not used any more: %s", error)
+        self._failed = True
 
     def _read(self) -> dict[str, bool]:
         try:

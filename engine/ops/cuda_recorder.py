@@ -32,7 +32,7 @@ from engine.ops.cuda_buffers import (
     together,
 )
 from engine.ops.cuda_device import SUPERBLOCK, TILE, Card, Weight
-from engine.ops.cuda_library import Library
+from engine.ops.cuda_library import Library, LibraryError
 from engine.ops.cuda_step import StepVariables
 from engine.ops.cuda_trust import Distrust
 from kernels import variants
@@ -227,12 +227,15 @@ class Recorder:
                 self._matmul_library(x, y, launch, factors, p)
 
             shape = (first.type_id, launch.rows, first.columns, p.rows)
-            if self._library.is_faster(
-                shape, by_library, lambda: self._matmul_fused(x, y, [launch], p)
-            ):
-                by_library()
-                launch.factors = factors
-                return
+            try:
+                if self._library.is_faster(
+                    shape, by_library, lambda: self._matmul_fused(x, y, [launch], p)
+                ):
+                    by_library()
+                    launch.factors = factors
+                    return
+            except LibraryError as error:
+                self._library.gave_up(error)
         self._matmul_fused(x, y, beside, p)
 
     def _matmul_fused(self, x: Buffer, y: Buffer, launches: list[Launch], p: Pass) -> None:

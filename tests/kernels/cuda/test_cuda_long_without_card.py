@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
+
+import pytest
 
 from engine.ops import cuda_long
 from engine.ops.cuda import CudaOps
+from engine.ops.cuda_library import WORKSPACE, Library
 from tests.kernels.cuda.test_cuda_ops_without_card import N_LAYERS, Notes, notes, record, step
 
 __all__ = ["notes"]
@@ -30,3 +34,43 @@ def test_sizes_that_come_again_are_graphs(notes: Notes, monkeypatch) -> None:  #
     monkeypatch.setattr(cuda_long, "MOST_REPLAYED", 96)
     assert launched(128) == launched(128) == first
     ops.close()
+
+
+class FullCard:
+    """cuBLAS that finds no memory for its kernels."""
+
+    def __init__(self) -> None:
+        self.products = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: 0
+
+    def cublasGemmEx(self, *args: Any) -> int:
+        self.products += 1
+        return 13
+
+
+def test_products_are_fused_where_the_library_fails(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lib = FullCard()
+    monkeypatch.setattr(
+        Library, "of", lambda card, allocate, _: Library(lib, card, allocate(WORKSPACE), None)
+    )
+    fused = CudaOps()
+    with monkeypatch.context() as without:
+        without.setattr(Library, "of", lambda *args: None)
+        record(fused, ("Q4_K", "Q6_K", "Q5_0"))
+    ops = CudaOps()
+    record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+
+    def products(ops: CudaOps) -> int:
+        notes.launches.clear()
+        ops.run(step(70, 1))
+        return sum(name == "matmul" for name, *_ in notes.launches)
+
+    assert products(ops) == products(fused) > 0
+    assert lib.products == 1 and "cuBLAS is not used any more" in caplog.text
+    assert products(ops) > 0 and lib.products == 1
+    ops.close()
+    fused.close()
