@@ -5,6 +5,8 @@ or time it. Those are marked `alone`, and run after the others:
 
     python -m pytest tests/gpu -n 8 -m "not alone"; python -m pytest tests/gpu -m alone
 
+Most of a first run is compiling kernels; with `--kernels FOLDER` the next one finds them.
+
 A test that takes longer than `LIMIT_S` ends its process, with a traceback of every thread and, where there
 are several processes, its name.
 """
@@ -37,8 +39,9 @@ _STDERR = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where real models lie, which a few tests load."""
+    """Where real models lie, which a few tests load, and what kernels were compiled into before."""
     parser.addoption("--models", help="a folder of models of real shapes")
+    parser.addoption("--kernels", type=Path, help="a folder of compiled kernels, kept between runs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,8 +80,12 @@ collect_ignore_glob = [] if _has_card() else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kernels")
+def kernel_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where kernels are compiled into: a folder that the processes of one run share."""
+    if kept := request.config.getoption("--kernels"):
+        return Path(kept)
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
 
 
 @pytest.fixture
