@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import LoadCancelled, ModelFileError, UnsupportedModel
-from engine.gguf import ModelFile
+from engine.gguf import ModelFile, Tensor
 from engine.models.base import TensorSpec
 from engine.ops.base import Ops
 from engine.types import LoadProgress
@@ -78,14 +78,13 @@ def upload(
     cancel: threading.Event | None = None,
 ) -> SimpleNamespace:
     """Upload tensors that are there; see `load_weights`."""
-    total = sum(file.tensors[s.name].data.nbytes for s in present)
+    tensors = [_shaped(file.tensors[spec.name], spec) for spec in present]
+    ops.expect(tensors)
+    total = sum(tensor.data.nbytes for tensor in tensors)
     root = SimpleNamespace(blk=[])
     done = 0
-    for spec in present:
-        tensor = file.tensors[spec.name]
-        if tensor.shape != spec.shape:  # a matrix of one row, stored as a vector
-            tensor = replace(tensor, shape=spec.shape, data=tensor.data.reshape(1, -1))
-        owner, name = root, spec.name.removesuffix(".weight")
+    for tensor in tensors:
+        owner, name = root, tensor.name.removesuffix(".weight")
         if name.startswith("blk."):
             _, index, name = name.split(".", 2)
             while len(root.blk) <= int(index):
@@ -99,6 +98,13 @@ def upload(
                 on_progress(LoadProgress("reading", done, total))
         setattr(owner, name.replace(".", "_"), ops.upload(tensor))
     return root
+
+
+def _shaped(tensor: Tensor, spec: TensorSpec) -> Tensor:
+    """A tensor as it is expected: a matrix of one row may be stored as a vector."""
+    if tensor.shape == spec.shape:
+        return tensor
+    return replace(tensor, shape=spec.shape, data=tensor.data.reshape(1, -1))
 
 
 def _read_in(data: NDArray[Any]) -> Iterator[int]:

@@ -272,17 +272,19 @@ def upload(file: DraftFile, ops: Ops, target: SimpleNamespace) -> SimpleNamespac
         token_embd=target.token_embd,
         output=target.output,
     )
-    for name, tensor in file.tensors.items():
-        if name.startswith("selector_"):
-            continue
+    tensors = {
+        name: replace(tensor, shape=(int(np.prod(tensor.shape)),), data=tensor.data.reshape(-1))
+        if len(tensor.shape) == 3  # convolutions are read as they lie
+        else tensor
+        for name, tensor in file.tensors.items()
+        if not name.startswith("selector_")
+    }
+    ops.expect(tensors.values())
+    for name, tensor in tensors.items():
         owner, name = root, name.removesuffix(".weight")
         if name.startswith("blk."):
             _, index, name = name.split(".", 2)
             owner = root.blk[int(index)]
-        if len(tensor.shape) == 3:  # convolutions are read as they lie
-            tensor = replace(
-                tensor, shape=(int(np.prod(tensor.shape)),), data=tensor.data.reshape(-1)
-            )
         setattr(owner, name.replace(".", "_"), ops.upload(tensor))
     return root
 

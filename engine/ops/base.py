@@ -6,6 +6,7 @@ varies between steps (tokens, positions, page tables, the number of rows) sits i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -211,6 +212,10 @@ class Ranks(Protocol):
 
 class Ops(Protocol):
     """One device's operations. `M` is the number of rows of the running step."""
+
+    def expect(self, tensors: Iterable[Tensor]) -> None:
+        """Make room for tensors that are going to be uploaded; raises `OutOfMemory` with the addends."""
+        ...
 
     def upload(self, tensor: Tensor) -> Weight:
         """Take a tensor's data to the device, in the device's own layout; 1-D tensors become float32."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from engine.config import Precision
 from engine.errors import KernelError, UnsupportedModel
-from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.choosing import chosen
 from engine.ops.cuda_attention import PAGE
@@ -47,13 +46,14 @@ from engine.ops.cuda_ranks import Ranking
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
 from engine.ops.cuda_step import BEFORE, TOKENS, StepVariables, part_of
 from engine.ops.cuda_trust import Distrust, distrust_of
+from engine.ops.cuda_weights import WeightOps
 from kernels import variants
 from kernels.variants import F16, INT8, Variant
 
 BUCKETS = (1, 2, 4, 8, 16, 24, MOST_ROWS)
 
 
-class CudaOps(LongSteps, DeltaOps, ExpertOps, HeadOps):
+class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
     """Implements `engine.ops.base.Ops` on device "cuda:N"; kernels are kept in `cache`.
 
     Exact precision keeps activations in f16 in short steps too. `on_progress(done, total)` hears of kernels
@@ -86,6 +86,7 @@ class CudaOps(LongSteps, DeltaOps, ExpertOps, HeadOps):
         """Nothing is held or recorded yet."""
         self._memory = {"model": 0, "kv": 0, "work": 0}
         self._own: list[int] = []
+        self._free_room = (0, 0)
         self._tapes: list[Tape] = []
         self._ropes: dict[int, tuple[Rope, int]] = {}
         self._routes: Table | None = None
@@ -106,15 +107,6 @@ class CudaOps(LongSteps, DeltaOps, ExpertOps, HeadOps):
         return ops
 
     # Memory
-
-    def upload(self, tensor: Tensor) -> Weight:
-        weight = self.card.upload(tensor, self._memory["model"])
-        self._memory["model"] += weight.size
-        self._own.append(weight.address)
-        self.formats.add(tensor.type.id)
-        if weight.type_id in self.distrust.int8:
-            self._short_form = F16
-        return weight
 
     def allocate(self, shape: Shape, limits: Limits) -> None:
         self.card.use()

@@ -85,13 +85,18 @@ def is_small(shape: tuple[int, ...]) -> bool:
 
 
 def bytes_on_card(shape: tuple[int, ...], type_id: int) -> int:
-    """What a tensor takes there; for a packed matrix rows and columns are rounded up to whole chunks."""
-    if is_small(shape):
-        return 4 * math.prod(shape)
+    """What a tensor of a file takes there."""
+    return 4 * math.prod(shape) if is_small(shape) else _matrix_bytes(shape, stored_as(type_id))
+
+
+def _matrix_bytes(shape: tuple[int, ...], type_id: int) -> int:
+    """Bytes of matrices in a format of the card; of packed ones rows and columns are rounded up to whole
+    chunks.
+    """
     rows, columns = math.prod(shape[:-1]), shape[-1]
-    if size := variants.chunk(stored_as(type_id)):
+    if size := variants.chunk(type_id):
         return -(-rows // TILE) * -(-columns // SUPERBLOCK) * size
-    return rows * columns * variants.FLOATS[stored_as(type_id)]
+    return rows * columns * variants.FLOATS[type_id]
 
 
 def gib(n: float) -> str:
@@ -235,8 +240,11 @@ class Card:
         """A copy of a small array on the card."""
         data = np.ascontiguousarray(data)
         address = self.allocate(data.nbytes, {"small tables": data.nbytes})
-        self.runtime.memcpy(address, data.ctypes.data, data.nbytes, self.runtime.memcpyHostToDevice)
+        self._copy_in(address, data)
         return address
+
+    def _copy_in(self, address: int, data: NDArray[Any]) -> None:
+        self.runtime.memcpy(address, data.ctypes.data, data.nbytes, self.runtime.memcpyHostToDevice)
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy between any two places, in the stream's order."""
@@ -306,30 +314,42 @@ class Card:
         """Between two events that have happened."""
         return float(self._cuda.get_elapsed_time(first, last)) / 1e3
 
-    def upload(self, tensor: Tensor, held: int) -> Weight:
-        """A tensor on the card; `held` bytes of the model are there already."""
+    def room_of(self, tensor: Tensor) -> int:
+        """Bytes that a tensor takes among others, which CUDA would round up to 2 MiB where it lies alone."""
+        size = 4 * math.prod(tensor.shape)
+        if not is_small(tensor.shape):
+            size = _matrix_bytes(tensor.shape, self._stored(tensor.type.id))
+        return -(-size // 256) * 256
+
+    def _stored(self, source: int) -> int:
+        """The format that matrices of a file's format `source` have here."""
+        type_id = stored_as(source, self.arch)
+        return 1 if not {type_id, source}.isdisjoint(self.unpacked) else type_id
+
+    def upload(self, tensor: Tensor, place: Callable[[int, str], int]) -> Weight:
+        """A tensor on the card, where `place(bytes, name)` says."""
         self.use()
         *heights, columns = tensor.shape
         rows = math.prod(heights)
         if is_small(tensor.shape):
-            values = tensor.dequantize().astype(np.float32)
-            return Weight(self.put(values), rows, columns, 0, values.nbytes)
+            values = np.ascontiguousarray(tensor.dequantize(), np.float32)
+            address = place(self.room_of(tensor), tensor.name)
+            self._copy_in(address, values)
+            return Weight(address, rows, columns, 0, values.nbytes)
         if columns % 8:
             raise UnsupportedModel(
                 f"{tensor.name} has {columns} columns, expected a multiple of 8. Load it on the processor."
             )
         source, data = tensor.type.id, tensor.data
-        type_id = stored_as(source, self.arch)
-        type_id = 1 if not {type_id, source}.isdisjoint(self.unpacked) else type_id
+        type_id = self._stored(source)
         if source not in variants.sources(type_id):
             source, data = 1, tensor.dequantize().astype(np.float16).view(np.uint8)
         of_it = variants.of_experts if len(heights) == 2 else variants.of_type
         if variants.chunk(type_id) or len(heights) == 1:
             self.build(of_it(type_id, self.arch))
         weight = Weight(0, rows, columns, type_id, 0)
-        packed = weight.packed
-        size = bytes_on_card(tensor.shape, type_id) if packed else data.nbytes
-        address = self.allocate(size, {"weights so far": held, tensor.name: size})
+        packed, size = weight.packed, _matrix_bytes(tensor.shape, type_id)
+        address = place(self.room_of(tensor), tensor.name)
         rows_of_data = data.reshape(rows, -1)
         with told():
             if packed:

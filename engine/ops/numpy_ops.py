@@ -5,7 +5,7 @@ It is slow and obvious on purpose; attention walks the pages token by token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Seq
 from contextlib import contextmanager
 
@@ -57,6 +57,9 @@ class NumpyOps:
 
     def beside(self) -> NumpyOps:
         return NumpyOps()
+
+    def expect(self, tensors: Iterable[Tensor]) -> None:
+        pass
 
     def upload(self, tensor: Tensor) -> F32:
         return tensor.dequantize()
