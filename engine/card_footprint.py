@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from engine.draft.mtp import AT_ONCE
 from engine.gguf import HeaderSummary
 from kernels.variants import BLOCK_BYTES, F16
 
@@ -37,22 +38,22 @@ def steps_on_card(header: HeaderSummary, n_vocab: int) -> tuple[int, int, int]:
     embd = max((b["attn_norm"][0] for b in blocks.values() if "attn_norm" in b), default=0)
     if not embd:
         return 0, 0, 0
-    widest = heads = scratch = columns = 0
-    for block in blocks.values():
-        for last, firsts in _STAGES:
-            if last not in block:
-                continue
-            first = [block[name] for name in firsts if name in block]
-            widest = max(widest, int(4 * sum(s[0] for s in first) + _F16 * block[last][-1]))
-            scratch = max([scratch, sum(map(math.prod, first)), math.prod(block[last])])
-            columns = max([columns, block[last][-1]])
-        if "attn_output" in block:
-            heads = max(heads, block["attn_output"][-1])
+    widest, heads, scratch, columns = _widths(blocks)
     step = min(_SCRATCH, 2 * scratch) + _LIBRARY + _PARTS + n_vocab * WORD + 4 * heads * _SPLIT
     values, recurrent = _recurrent(header, blocks)
     for_rows, for_tiles = _experts(header, blocks, embd)
     row = 4 * embd + max(widest, for_rows) + 6 * heads + 2 * max(columns, embd) + 4 * values[0]
     return row, step + for_tiles, 4 * values[1] * recurrent
+
+
+def draft_step_on_card(header: HeaderSummary, block: str) -> int:
+    """Bytes of the steps of a file's own draft layer `block`, without its logits."""
+    blocks = {n: tensors for n, tensors in _blocks(header).items() if n == block}
+    embd = max((b["attn_norm"][0] for b in blocks.values() if "attn_norm" in b), default=0)
+    widest, heads, *_ = _widths(blocks)
+    for_rows, for_tiles = _experts(header, blocks, embd)
+    row = int((12 + 2 * _F16) * embd) + max(widest, for_rows) + 6 * heads
+    return AT_ONCE * row + _PARTS + 4 * heads * _SPLIT + for_tiles
 
 
 def shown_to_draft(header: HeaderSummary) -> int:
@@ -71,6 +72,23 @@ def _blocks(header: HeaderSummary) -> dict[str, dict[str, tuple[int, ...]]]:
         if len(parts) == 4 and parts[0] == "blk" and parts[3] == "weight" and info.shape:
             blocks.setdefault(parts[1], {})[parts[2]] = info.shape
     return blocks
+
+
+def _widths(blocks: Mapping[str, Mapping[str, Any]]) -> tuple[int, int, int, int]:
+    """Bytes of a row of the widest stage, values of a row's heads, weights of the largest product, and
+    columns of the widest matrix."""
+    widest = heads = scratch = columns = 0
+    for block in blocks.values():
+        for last, firsts in _STAGES:
+            if last not in block:
+                continue
+            first = [block[name] for name in firsts if name in block]
+            widest = max(widest, int(4 * sum(s[0] for s in first) + _F16 * block[last][-1]))
+            scratch = max([scratch, sum(map(math.prod, first)), math.prod(block[last])])
+            columns = max([columns, block[last][-1]])
+        if "attn_output" in block:
+            heads = max(heads, block["attn_output"][-1])
+    return widest, heads, scratch, columns
 
 
 def _recurrent(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,13 +77,7 @@ _FACTS = (
 
 def from_facts(path: Path, files: tuple[Path, ...], facts: dict[str, Any]) -> Entry:
     """The entry of `Entry.facts`; `KeyError`, `TypeError` or `ValueError` for facts of another version."""
-    numbers = dict(facts["footprint"])
-    fields = {f.name for f in dataclasses.fields(Footprint)} - {"draft", "shipped"}
-    footprint = Footprint(
-        **{name: int(numbers[name]) for name in fields},
-        draft=_four(numbers["draft"]),
-        shipped=_four(numbers["shipped"]),
-    )
+    footprint = _footprint(facts["footprint"])
     values = {name: type(getattr(_EMPTY, name))(facts[name]) for name in _FACTS}
     architecture = values["architecture"]
     return Entry(
@@ -93,9 +86,11 @@ def from_facts(path: Path, files: tuple[Path, ...], facts: dict[str, Any]) -> En
     )  # fmt: skip
 
 
-def _four(numbers: Iterable[Any]) -> tuple[int, int, int, int]:
-    a, b, c, d = map(int, numbers)
-    return a, b, c, d
+def _footprint(facts: dict[str, Any]) -> Footprint:
+    names = {f.name for f in dataclasses.fields(Footprint)} - {"draft", "shipped"}
+    drafts = (facts["draft"], facts["shipped"])
+    draft, shipped = (None if found is None else _footprint(found) for found in drafts)
+    return Footprint(**{name: int(facts[name]) for name in names}, draft=draft, shipped=shipped)
 
 
 _EMPTY = Entry(Path(), (), "", "")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.card_footprint import WORD, shown_to_draft, steps_on_card
+from engine.card_footprint import WORD, draft_step_on_card, shown_to_draft, steps_on_card
 from engine.config import EngineConfig, Precision, Spec
 from engine.draft.shipped import shipped_draft
 from engine.gguf import HeaderSummary, read_header
@@ -39,10 +39,10 @@ class Footprint:
     floats; `card_weights` bytes of all on a graphics card;
     `context` tokens of training, `kv_values` keys and values of a token in all layers, `state` bytes of
     recurrent state a sequence, `row` bytes of intermediate values a token, `n_vocab` words. `tried_row` are
-    bytes that recurrent layers keep of a guessed token until it is verified. `draft` has the weights, loose
-    weights, keys and values of the file's own draft layer, and its weights on a card; `shipped` those of the
-    draft that comes with Lucebox for it. On a card steps take `card_row` bytes a row, `card_step` in any case
-    and `card_tried` for each guess; a draft reads `shown` values of a token of its target's layers.
+    bytes that recurrent layers keep of a guessed token until it is verified. `draft` is that of the file's
+    own draft layer, `shipped` of the draft that comes with Lucebox for it. On a card steps take `card_row`
+    bytes a row, `card_step` in any case and `card_tried` for each guess; a draft reads `shown` values of a
+    token of its target's layers.
     """
 
     weights: int
@@ -53,8 +53,8 @@ class Footprint:
     n_vocab: int
     state: int = 0
     tried_row: int = 0
-    draft: tuple[int, int, int, int] = (0, 0, 0, 0)
-    shipped: tuple[int, int, int, int] = (0, 0, 0, 0)
+    draft: Footprint | None = None
+    shipped: Footprint | None = None
     card_weights: int = 0
     card_row: int = 0
     card_step: int = 0
@@ -98,15 +98,20 @@ class Footprint:
                 weights[place] += _KEPT[info.type.name] * n_blocks
             else:
                 loose[place] += info.type.block * n_blocks
-        own_kv = kv_heads * (key + value) if weights[1] and type(kv_heads) is int else 0
+        own_kv = kv_heads * (key + value) if type(kv_heads) is int else 0
+        draft = cls(
+            weights[1], loose[1], 0, own_kv, 0, 0,
+            card_weights=card[1], card_step=draft_step_on_card(header, str(layers)), shown=embd,
+        )  # fmt: skip
+        shipped = shipped_draft(header)
         n_vocab = len(words) if isinstance(words, list) else 0
         card_row, card_step, card_tried = steps_on_card(header, n_vocab)
         values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
             weights=weights[0],
             loose=loose[0],
-            draft=(weights[1], loose[1], own_kv, card[1]),
-            shipped=_shipped(header),
+            draft=draft if card[1] else None,
+            shipped=cls.of(read_header(shipped)) if shipped else None,
             card_weights=card[0],
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
@@ -156,14 +161,6 @@ class Footprint:
 def _whole(rows: int) -> int:
     """Rows that buffers of a card have for so many."""
     return -(-rows // 64) * 64
-
-
-def _shipped(header: HeaderSummary) -> tuple[int, int, int, int]:
-    """What `Footprint.shipped` has for a file."""
-    if (path := shipped_draft(header)) is None:
-        return 0, 0, 0, 0
-    found = Footprint.of(read_header(path))
-    return found.weights, found.loose, found.kv_values, found.card_weights
 
 
 def _attention_layers(header: HeaderSummary, layers: int) -> int:

@@ -18,7 +18,7 @@ from engine.config import (
 )
 from engine.devices import Device
 from engine.errors import BadRequest, EngineError, OutOfMemory
-from engine.footprint import CHUNK, PAGE_TOKENS, Footprint, float_bytes
+from engine.footprint import CHUNK, PAGE_TOKENS, Footprint
 from engine.gguf import HeaderSummary, read_header
 from engine.types import MemoryPart
 
@@ -254,21 +254,19 @@ class _Sizing:
             return 0, 0
         if config.draft and config.draft not in FILELESS_DRAFTERS:
             try:
-                found = Footprint.of(read_header(Path(config.draft)))
+                found: Footprint | None = Footprint.of(read_header(Path(config.draft)))
             except (EngineError, OSError):
                 return 0, 0  # the load tells what is wrong with it
-            beside = found.beside(self.footprint, config) if on_card else 0
-            return found.model(config, on_card) + beside, found.page(config, on_card)
-        own = bool(config.draft) or not any(self.footprint.shipped)
-        weights, loose, kv_values, on_card_weights = (
-            self.footprint.draft if own else self.footprint.shipped
-        )
-        if on_card:
-            return on_card_weights, kv_values * PAGE_TOKENS * 2
-        return (
-            weights + loose * float_bytes(config),
-            kv_values * PAGE_TOKENS * float_bytes(config),
-        )
+        else:
+            found = (
+                self.footprint.draft
+                if config.draft
+                else self.footprint.shipped or self.footprint.draft
+            )
+        if found is None:
+            return 0, 0
+        beside = found.beside(self.footprint, config) if on_card else 0
+        return found.model(config, on_card) + beside, found.page(config, on_card)
 
     def _correct(self, taken: Taken) -> bool:
         """Use what a load really took, if it was one of this kind; whether it was."""

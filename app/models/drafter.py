@@ -48,7 +48,7 @@ class DrafterChoice(QWidget):
         add = self.choice.addItem
         add(self.tr("Automatic"), "")
         add(self.tr("What the text repeats"), "ngram")
-        if item.entry.footprint is not None and any(item.entry.footprint.draft):
+        if item.entry.footprint is not None and item.entry.footprint.draft:
             add(self.tr("The model's own draft layer"), "mtp")
         for other in services.library.items:
             if other.entry.kind == "draft" and not other.entry.problem:

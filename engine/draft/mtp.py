@@ -24,6 +24,8 @@ from engine.ops.base import Ops, Rows, Shape, StepInput
 from engine.types import Draft, Sequence
 from engine.weights import upload
 
+AT_ONCE = 64
+"""Rows of its steps: more need room for products of a kind that a single layer gains nothing by."""
 _OPTIONAL = ("nextn.embed_tokens", "nextn.shared_head_head", "nextn.shared_head_norm")
 
 
@@ -49,7 +51,7 @@ class MtpDrafter:
         self._cfg = target.cfg
         self.needs: tuple[int, ...] = (target.cfg.n_layers,)
         self._table = np.zeros((1, target.limits.pages_per_sequence), np.int32)
-        self._most = min(target.limits.rows, 128)
+        self._most = min(target.limits.rows, AT_ONCE)
         self._page = target.limits.page_tokens
         self._known: dict[int, _Known] = {}
         self.paged: Paged | None = (ops := target.ops.beside())
@@ -92,12 +94,14 @@ class MtpDrafter:
             if start > 0:
                 known.rows.append(np.zeros((1, self._cfg.dense.n_embd), np.float32))
                 known.start = start - 1
-        known.rows.append(self._ops.join([hidden]))
+        known.rows.append(hidden)
         known.n = start + n
         # Full pages may be shared from now on, so they must be whole.
         waiting = known.n - known.start
         if known.n // self._page > known.start // self._page or waiting >= self._page:
             self._catch_up(sequence, known, False)
+        else:
+            known.rows[-1] = self._ops.join([hidden])  # it changes with the target's next step
 
     def _catch_up(
         self, sequence: Sequence, known: _Known, want_logits: bool
@@ -107,16 +111,17 @@ class MtpDrafter:
         Without `want_logits` the last row goes on waiting, for a draft that begins with it.
         """
         self._table[0, : len(sequence.pages)] = sequence.pages
-        rows = self._ops.join(known.rows)
-        n = len(rows) if want_logits else len(rows) - 1
+        n = known.n - known.start - (not want_logits)
         n = min(n, len(sequence.tokens) - 1 - known.start)
-        result = np.zeros(0, np.float32), rows[:0]
+        result = np.zeros(0, np.float32), known.rows[0][:0]
         for at in range(0, n, self._most):
             size = min(self._most, n - at)
             first = known.start + at
             tokens = sequence.tokens[first + 1 : first + 1 + size]
-            result = self._run(tokens, first, rows[at : at + size], want_logits and at + size == n)
-        known.rows = [rows[n:]] if n < len(rows) else []
+            given = self._ops.join(_part(known.rows, at, at + size))
+            result = self._run(tokens, first, given, want_logits and at + size == n)
+        waiting = _part(known.rows, n, known.n - known.start)
+        known.rows = [self._ops.join(waiting)] if waiting else []
         known.start += n
         return result
 
@@ -148,6 +153,17 @@ class MtpDrafter:
 
     def close(self) -> None:
         self._ops.close()
+
+
+def _part(pieces: list[Rows], begin: int, end: int) -> list[Rows]:
+    """Rows `begin` to `end` of those that lie in several pieces."""
+    found = []
+    for piece in pieces:
+        n = len(piece)
+        if begin < min(n, end):
+            found.append(piece[max(0, begin) : min(n, end)])
+        begin, end = begin - n, end - n
+    return found
 
 
 def load_block(file: ModelFile, cfg, ops: Ops) -> SimpleNamespace:  # type: ignore[no-untyped-def]

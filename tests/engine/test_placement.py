@@ -366,7 +366,7 @@ def test_a_real_load_corrects_the_sums() -> None:
 
 def test_a_draft_is_all_that_it_holds_and_a_real_load_corrects_it() -> None:
     config, device = EngineConfig(device="cpu", max_ctx=8192, max_concurrency=1), cpu()
-    found = entry(replace(eight_billion(), shipped=(50 << 20, 0, 1000, 50 << 20)))
+    found = entry(replace(eight_billion(), shipped=Footprint(50 << 20, 0, 0, 1000, 0, 0)))
     guess, pages = estimate(found, config, [device]), 8192 // 64
     assert bytes_of(guess, "draft") == (50 << 20) + pages * 64 * 1000 * 2
     assert bytes_of(guess, "kv") == pages * eight_billion().page(config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import lzma
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,8 @@ import pytest
 
 from engine.config import EngineConfig, Spec
 from engine.devices import Device
+from engine.draft.base import Target
+from engine.draft.mtp import MtpDrafter
 from engine.gguf import HeaderSummary, Tensor, open_model
 from engine.gguf_header import TensorInfo
 from engine.models.base import model_of
@@ -22,7 +26,9 @@ from engine.placement import estimate, resolve
 from engine.quants import by_name
 from engine.scheduler import MOST_GUESSED
 from engine.weights import load_weights
-from tests.kernels.cuda.test_cuda_ops_without_card import Notes, Runtime, notes
+from tests.engine.oracle import FIXTURES
+from tests.kernels.cuda.test_cuda_ops_without_card import Notes, Runtime, notes, vector
+from tests.reference.blocks import random_tensor
 
 __all__ = ["notes"]
 
@@ -129,3 +135,54 @@ def test_a_model_takes_what_was_predicted(
     assert took["model"] == pytest.approx(parts["model"], rel=0.002)
     assert took["work"] == pytest.approx(parts["work"], rel=0.1), (took, parts)
     ops.close()
+
+
+def test_a_draft_layer_takes_what_was_predicted(
+    notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "runtime", Ledger(notes))
+    monkeypatch.setattr(Library, "of", lambda card, allocate, cache: None)
+    path = tmp_path / "mtp.gguf"
+    path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+    file: Any = Widened(path, HYBRID)
+    device = Device("cuda:0", "cuda", "Test card", 80 << 30, 79 << 30)
+    config = EngineConfig(
+        device="cuda:0", max_ctx=4096, max_concurrency=2, prefill_chunk=2048, spec=Spec.CHAIN,
+        draft="mtp",
+    )  # fmt: skip
+    plan = resolve(config, file, [device])
+    parts = {part.kind: part.bytes for part in estimate(file, config, [device]).parts}
+    ops, model = CudaOps(), model_of(file.architecture)
+    cfg = model.read_config(file)
+    limits = Limits(
+        2048 + 2 + MOST_GUESSED, 2, plan.n_pages, plan.page_tokens, 4096 // plan.page_tokens,
+        plan.n_slots, MOST_GUESSED,
+    )  # fmt: skip
+    weights = load_weights(file, model.tensors(cfg), ops)
+    ops.allocate(cfg.shape, limits)
+    drafter = MtpDrafter(Target(file, cfg, weights, ops, limits, plan))
+    with ops.recording(drafter.needs):
+        model.forward(ops, weights, cfg)
+    kept = 4 * ops._rows * cfg.dense.n_embd  # what the target keeps for it
+    assert parts["draft"] == pytest.approx(drafter.memory() + kept, rel=0.05)
+    drafter.close()
+    ops.close()
+
+
+def test_weights_that_are_expected_lie_in_one_piece_of_memory(notes: Notes) -> None:
+    ops, rng = CudaOps(), np.random.default_rng(1)
+    kinds = ("Q4_K", "Q6_K", "F32", "F16", "Q3_K")
+    tensors = [*(random_tensor(rng, kind, 48, 512) for kind in kinds), vector(77)]
+    before = set(notes.memory)
+    ops.expect(tensors)
+    (room,) = set(notes.memory) - before
+    at = room
+    for tensor in tensors:
+        weight = ops.upload(tensor)
+        assert weight.address == at and at % 256 == 0
+        at += -(-weight.size // 256) * 256
+    assert np.all(np.frombuffer(ctypes.string_at(weight.address, 4 * 77), np.float32) == 1)
+    other = ops.upload(vector(64))
+    assert other.address in notes.memory and not room <= other.address < at
+    ops.close()
+    assert not notes.memory

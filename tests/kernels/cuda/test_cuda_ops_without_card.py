@@ -402,25 +402,6 @@ def test_a_layer_of_one_format_is_at_most_ten_nodes(notes: Notes) -> None:
     assert notes.launches == []  # the graph is replayed
 
 
-def test_weights_that_are_expected_lie_in_one_piece_of_memory(notes: Notes) -> None:
-    ops, rng = CudaOps(), np.random.default_rng(1)
-    kinds = ("Q4_K", "Q6_K", "F32", "F16", "Q3_K")
-    tensors = [*(random_tensor(rng, kind, 48, 512) for kind in kinds), vector(77)]
-    before = set(notes.memory)
-    ops.expect(tensors)
-    (room,) = set(notes.memory) - before
-    at = room
-    for tensor in tensors:
-        weight = ops.upload(tensor)
-        assert weight.address == at and at % 256 == 0
-        at += -(-weight.size // 256) * 256
-    assert np.all(np.frombuffer(ctypes.string_at(weight.address, 4 * 77), np.float32) == 1)
-    other = ops.upload(vector(64))
-    assert other.address in notes.memory and not room <= other.address < at
-    ops.close()
-    assert not notes.memory
-
-
 def test_memory_that_is_not_there_is_refused_with_its_addends(notes: Notes) -> None:
     ops = CudaOps()
     notes.free_bytes = 1 << 20
