@@ -11,7 +11,7 @@ from engine.gguf import HeaderSummary
 from kernels.variants import BLOCK_BYTES, F16
 
 _MIB = 1 << 20
-_LIBRARY = 32 * _MIB  # NVIDIA's products work in so much
+_LIBRARY = 96 * _MIB  # NVIDIA's products work in so much, of which they take 64 themselves
 _SCRATCH = 192 * _MIB  # and have at most so many weights as f16
 _PARTS = 20 * _MIB  # sums of blocks that share a product, on a large card
 _F16 = BLOCK_BYTES[F16] / 2048  # bytes of a value in 8 rows of 256, with what the block has besides

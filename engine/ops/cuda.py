@@ -40,7 +40,7 @@ from engine.ops.cuda_delta import DeltaOps
 from engine.ops.cuda_device import SUPERBLOCK, Card, Weight, told
 from engine.ops.cuda_experts import ExpertOps, Table
 from engine.ops.cuda_head import Found, HeadOps
-from engine.ops.cuda_library import Library
+from engine.ops.cuda_library import OWN, Library
 from engine.ops.cuda_long import LongSteps
 from engine.ops.cuda_ranks import Ranking
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
@@ -126,6 +126,7 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         # Rows that are tried come beside others, and a prompt is to be read alike with drafts and without.
         if limits.rows - limits.tried > 2 * MOST_ROWS and not self._library:
             self._library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
+            self._memory["work"] += OWN if self._library else 0
         self._allocate_head()
         self.card.build(variants.common())
 

@@ -19,6 +19,8 @@ from kernels.libraries import candidates
 log = logging.getLogger(__name__)
 
 WORKSPACE = 32 << 20
+OWN = 64 << 20
+"""Bytes that a handle takes itself, on an H200."""
 _TRANSPOSED, _PLAIN = 1, 0
 _F32, _F16 = 0, 2
 _COMPUTE_F32 = 68
