@@ -151,7 +151,8 @@ class Footprint:
     def beside(self, target: Footprint, config: EngineConfig) -> int:
         """Bytes of a draft's steps on a card, of what its target keeps for it, and of logits."""
         if not self.shown:
-            return self.work(config, on_card=True)
+            states = (config.max_concurrency + 1) * self.state
+            return DRAFT_ROWS * self.card_row + self.card_step + states
         kept = _whole((config.prefill_chunk or CHUNK) + config.max_concurrency + MOST_GUESSED)
         shown = 4 * kept + 6 * DRAFT_ROWS
         rows = 64 * self.card_row

@@ -15,6 +15,7 @@ import pytest
 from engine.config import EngineConfig, Spec
 from engine.devices import Device
 from engine.draft.base import Target
+from engine.draft.model import ModelDrafter
 from engine.draft.mtp import MtpDrafter
 from engine.gguf import HeaderSummary, Tensor, open_model
 from engine.gguf_header import TensorInfo
@@ -165,6 +166,33 @@ def test_a_draft_layer_takes_what_was_predicted(
         model.forward(ops, weights, cfg)
     kept = 4 * ops._rows * cfg.dense.n_embd  # what the target keeps for it
     assert parts["draft"] == pytest.approx(drafter.memory() + kept, rel=0.05)
+    drafter.close()
+    ops.close()
+
+
+@pytest.mark.parametrize(("name", "widths"), (("qwen3", DENSE), ("qwen35", HYBRID)))
+def test_a_model_that_drafts_takes_what_was_predicted(
+    notes: Notes, fixtures: Path, monkeypatch: pytest.MonkeyPatch, name: str, widths: dict[str, int]
+) -> None:
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "runtime", Ledger(notes))
+    made = SimpleNamespace(is_faster=lambda *args: True, close=lambda: None)
+    monkeypatch.setattr(Library, "of", lambda card, allocate, cache: (allocate(32 << 20), made)[1])
+    file: Any = Widened(fixtures / f"{name}.gguf", widths)
+    monkeypatch.setattr("engine.placement.read_header", lambda path: file)
+    device = Device("cuda:0", "cuda", "Test card", 80 << 30, 79 << 30)
+    config = EngineConfig(
+        device="cuda:0", max_ctx=4096, max_concurrency=2, prefill_chunk=2048, spec=Spec.CHAIN,
+        draft="draft.gguf",
+    )  # fmt: skip
+    plan = resolve(config, file, [device])
+    parts = {part.kind: part.bytes for part in estimate(file, config, [device]).parts}
+    ops, cfg = CudaOps(), model_of(file.architecture).read_config(file)
+    limits = Limits(
+        2048 + 2 + MOST_GUESSED, 2, plan.n_pages, plan.page_tokens, 4096 // plan.page_tokens,
+        plan.n_slots, MOST_GUESSED,
+    )  # fmt: skip
+    drafter = ModelDrafter(Target(file, cfg, None, ops, limits, plan), file)
+    assert parts["draft"] == pytest.approx(drafter.memory(), rel=0.06)
     drafter.close()
     ops.close()
 
