@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence as Seq
 
 from engine.loops import LoopWatch
@@ -29,6 +30,27 @@ from engine.types import (
 from engine.writing import Shown, Writing
 
 
+class Mail:
+    """Events on their way to listeners.
+
+    They are handed out while the device computes: a listener wakes threads that take the interpreter, and the
+    device would wait meanwhile for its next step.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Answer, Event]] = deque()
+
+    def post(self, answer: Answer, event: Event) -> None:
+        """Keep an event until the next delivery."""
+        self._waiting.append((answer, event))
+
+    def deliver(self) -> None:
+        """Hand out all events, in their order."""
+        while self._waiting:
+            answer, event = self._waiting.popleft()
+            answer.deliver(event)
+
+
 class Answer:
     """Turns the tokens of one sequence into events; the serving thread alone calls it."""
 
@@ -41,11 +63,12 @@ class Answer:
         on_event: OnEvent,
         max_ctx: int,
         submitted: float,
+        mail: Mail,
     ) -> None:
         self.sequence = sequence
         self.sampler = sampler
         self.ended = False
-        self._on_event = on_event
+        self._on_event, self._mail = on_event, mail
         self._eos_ids = frozenset() if sequence.sampling.ignore_eos else eos_ids
         self._writing = writing
         # Who wants the text to go on behind its end wants it to repeat itself too.
@@ -187,6 +210,10 @@ class Answer:
             self._emit(event)
 
     def _emit(self, event: Event) -> None:
+        self._mail.post(self, event)
+
+    def deliver(self, event: Event) -> None:
+        """Hand an event to its listener."""
         try:
             self._on_event(event)
         except Exception:

@@ -9,13 +9,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from engine.ahead import Ahead
-from engine.answer import Answer
+from engine.answer import Answer, Mail
 from engine.cache import exchange
 from engine.cache.snapshot import Archive, Snapshot
 from engine.chat import ChatTemplate
@@ -34,7 +34,6 @@ from engine.types import (
     Failed,
     Finished,
     FinishReason,
-    MemoryPart,
     Metrics,
     ModelInfo,
     OnEvent,
@@ -82,6 +81,7 @@ class Engine:
         self._model: LoadedModel | None = None
         self._answers: dict[int, Answer] = {}
         self._ahead = Ahead()
+        self._mail = Mail()
         self._submitted: dict[int, OnEvent] = {}
         self._encoder = Encoder("encoder")
         # Schemas may take seconds, and other prompts must not wait for them.
@@ -90,7 +90,6 @@ class Engine:
         self.archive: Archive | None = None
         self._new_id = request_ids()
         self._meter = Meter()
-        self._memory: tuple[MemoryPart, ...] = ()
         self._memory_at = self._cache_at = 0.0
 
     # Called from any thread
@@ -214,8 +213,8 @@ class Engine:
         now = time.perf_counter()
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now
-            self._memory = memory_parts(self._model)
-        return replace(self._meter.snapshot(now), memory=self._memory)
+            self._meter.set(memory=memory_parts(self._model))
+        return self._meter.snapshot(now)
 
     @property
     def tokenizer(self) -> Tokenizer | None:
@@ -258,6 +257,8 @@ class Engine:
         self._server = threading.get_ident()
         try:
             while True:
+                if not self._answers:
+                    self._mail.deliver()
                 with self._wake:
                     while not (self._inbox or self._closing or self._answers):
                         self._wake.wait()
@@ -286,7 +287,7 @@ class Engine:
             step = flight.step if flight else self._plan(scheduler)
             self._count(scheduler, CACHE_EVERY_S)
             if step is None:
-                return
+                return self._mail.deliver()
             spans = {span.sequence.request_id: span for span in step.spans}
             flight = flight or model.runner.launch(
                 step, {n: self._answers[n].sampler for n in spans}
@@ -394,18 +395,17 @@ class Engine:
             at_start = request.messages is not None
             writing = Writing(
                 tokenizer.detokenizer(at_start=at_start, shown=ready.shown),
-                StopMatcher(request.sampling.stop),
-                ready.parser,
-            )
+                StopMatcher(request.sampling.stop), ready.parser,
+            )  # fmt: skip
             answer = Answer(
                 sequence, sampler, writing, tokenizer.eos_ids, on_event, model.plan.max_ctx, submitted,
+                self._mail,
             )  # fmt: skip
             model.scheduler.add(sequence)
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("A request could not be begun")
-            on_event(Failed(request_id, as_engine_error(error), Usage()))
-            return
+            return on_event(Failed(request_id, as_engine_error(error), Usage()))
         self._answers[request_id] = answer
         answer.accepted(ready.prompt_end)
         answer.nothing_wanted()
@@ -462,7 +462,9 @@ class Engine:
             former.close()
         self._meter.reset()
         self._memory_at = 0.0
+        self._mail.deliver()
         if model is not None:
+            model.runner.on_wait = self._mail.deliver
             drafting = model.speculation.metrics if model.speculation else None
             n, most = model.plan.n_pages, model.plan.max_ctx
             self._meter.set(context_max=most, pages_total=n, speculation=drafting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +40,12 @@ class Flight:
 
 
 class Runner:
-    """Runs steps on one device. It owns no sequence: all it knows comes with the step."""
+    """Runs steps on one device. It owns no sequence: all it knows comes with the step.
+
+    `on_wait` is called ahead of every wait for the device: for what can be done meanwhile.
+    """
+
+    on_wait: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, ops: Ops, limits: Limits, shape: Shape) -> None:
         self.ops = ops
@@ -65,6 +70,7 @@ class Runner:
         choices = self.choices(step, samplers) if choices is None else choices
         step_input, rows = self._input(step, choices or ())
         if choices is None:
+            self.on_wait()
             logits = self.ops.run(step_input)
             return Flight(step, samplers, rows, began, logits, time.perf_counter())
         assert self._chooser is not None
@@ -73,6 +79,7 @@ class Runner:
 
     def land(self, flight: Flight) -> None:
         """Wait for a step, so that anything else may be run before it is collected."""
+        self.on_wait()
         self._learn(flight)
         if flight.logits is None and flight.found is None:
             assert self._chooser is not None

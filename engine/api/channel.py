@@ -6,10 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from engine.types import Event, OnEvent, PrefillProgress, TextDelta
+from engine.types import Event, OnEvent, PrefillProgress, Switched, TextDelta, Verified
 
 MOST_BYTES = 1 << 20
 _EVENT_BYTES = 64
+_UNREAD = (PrefillProgress, Verified, Switched)
 
 Item = tuple[int, Event]
 
@@ -58,14 +59,14 @@ class Channel:
         """What the engine calls with the events of one request."""
 
         def listen(event: Event) -> None:
-            if self.full or self.closed or isinstance(event, PrefillProgress):
+            if self.full or self.closed or isinstance(event, _UNREAD):
                 return
             self._items.append((choice, event))
             self._bytes += _size(event)
             if self._bytes > MOST_BYTES:
                 self.full = True
                 self._on_full()
-            if not self._told:
+            if not self._told and (_shows(event) or self._bytes > MOST_BYTES // 4):
                 self._told = True
                 self._wake()
 
@@ -97,6 +98,11 @@ class Channel:
             self._bell.ring(self._ready.set)
         except RuntimeError:  # the loop has ended, and with it every reader
             self.closed = True
+
+
+def _shows(event: Event) -> bool:
+    """Whether anybody wants to hear of an event at once; a token need not complete a character."""
+    return not isinstance(event, TextDelta) or bool(event.pieces or event.logprobs)
 
 
 def _size(event: Event) -> int:

@@ -17,6 +17,7 @@ class ForcedRunner(Runner):
 
     def __init__(self, runner: Runner, accept: int) -> None:
         super().__init__(runner.ops, runner.limits, runner.shape)
+        self.on_wait = runner.on_wait
         self._accept = accept
 
     def choose(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from engine.engine import Engine
 from engine.errors import BadRequest, NumericError, OutOfMemory
 from engine.prepare import Prepared
 from engine.steering import only
-from engine.types import Failed, Finished, FinishReason, Request, Started
+from engine.types import Event, Failed, Finished, FinishReason, Request, Started, TextDelta
 from tests.engine.ahead_ops import AheadOps, ahead, go_ahead
 from tests.engine.listener import Listener
 from tests.engine.oracle import model_path
@@ -210,6 +211,37 @@ def test_a_single_answer_is_ahead_nearly_always(engine: Engine) -> None:
     generate(engine, ids(10), greedy(100))
     # 99 steps of one token: the first is planned, and hybrid models stop where a page is full.
     assert AheadOps.ahead >= 94
+
+
+def test_listeners_hear_while_the_device_computes(
+    ahead: type[AheadOps], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    for name in ("launch", "collect"):
+        monkeypatch.setattr(ahead, name, told(log, name, getattr(ahead, name)))
+    engine, listener = started("llama"), Listener()
+    log.clear()
+
+    def listen(event: Event) -> None:
+        if isinstance(event, TextDelta) and event.tokens:
+            log.append("text")
+        listener(event)
+
+    engine.submit(Request(ids=ids(20), sampling=greedy(8)), listen)
+    assert isinstance(listener.end(), Finished)
+    decoded = ["launch", "text", "collect"] * 6
+    assert log == ["launch", "collect", "launch", *decoded, "text", "collect", "text"]
+    assert engine.close()
+
+
+def told(log: list[str], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that says when it is called."""
+
+    def call(*args: Any) -> Any:
+        log.append(name)
+        return method(*args)
+
+    return call
 
 
 def test_an_answers_end_is_known_with_it(engine: Engine) -> None:

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from engine.api.channel import Bell, Channel
-from engine.types import Accepted, TextDelta
+from engine.api.channel import MOST_BYTES, Bell, Channel
+from engine.pieces import Content
+from engine.types import Accepted, Started, TextDelta, Verified
 
 
 def test_all_who_ring_meanwhile_share_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +41,7 @@ def test_no_reader_sleeps_on_while_something_is_there() -> None:
             listen = channel.listener(0)
             listen(Accepted(1, 1, ""))
             for _ in range(n_events):
-                listen(TextDelta(1, "x", (1,)))
+                listen(TextDelta(1, "x", (1,), (Content("x"),)))
 
         async def read(channel: Channel) -> int:
             n = 0
@@ -66,3 +67,28 @@ def test_a_loop_that_has_ended_is_no_error() -> None:
     channel = asyncio.run(go())
     channel.listener(0)(Accepted(1, 1, ""))
     assert channel.closed
+
+
+def test_what_nobody_shows_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go() -> None:
+        bell, rung = Bell(), []
+        ring = bell.ring
+        monkeypatch.setattr(bell, "ring", lambda wake: (rung.append(wake), ring(wake)))
+        channel = Channel(bell, lambda: None)
+        listen = channel.listener(0)
+        hidden = TextDelta(1, "", (1,))
+        for event in (hidden, Verified(1, 3, 2), hidden):
+            listen(event)
+        assert not rung
+        listen(Started(1, 1, 0))
+        assert len(rung) == 1
+        found = await asyncio.wait_for(channel.take(), 20)
+        assert [event for _, event in found] == [hidden, hidden, Started(1, 1, 0)]
+        for _ in range(MOST_BYTES // 64 + 10):  # as long as somebody reads, it is never too much
+            listen(hidden)
+            if len(rung) > 1:
+                rung.pop()
+                await asyncio.wait_for(channel.take(), 20)
+        assert not channel.full
+
+    asyncio.run(go())
