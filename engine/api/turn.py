@@ -321,6 +321,8 @@ def thinking_of(ask: Ask, config: ServerConfig) -> Thinking:
 
 def _joined(items: list[Item]) -> list[Item]:
     """Neighbouring text of one choice as one event: a reader that is late gets fewer and larger pieces."""
+    if len(items) == 1:
+        return items
     out: list[Item] = []
     for index, event in items:
         if out and isinstance(event, TextDelta):
@@ -413,7 +415,8 @@ async def _stream(
         request.state.visit.fault = "failed"
         return failure(as_api_error(error))
 
-    return EventStream(written(), gone, broken, close)
+    pieces = frames(opening.result()) if opening.done() else written()
+    return EventStream(pieces, gone, broken, close, getattr(request.state, "write", None))
 
 
 def _excerpt(ask: Ask) -> str:

@@ -71,7 +71,7 @@ class EventStream(Response):
 
     A comment is sent after `KEEP_ALIVE_S` without a frame, so that nobody takes a long prompt for a dead
     connection. `gone` is the client's `leaving`. `failure` makes the last frames from an exception of the
-    iterator, and `close` is called in the end, also when nothing was sent.
+    iterator, and `close` is called in the end, also when nothing was sent. `write` is that of `Connection`.
     """
 
     media_type = "text/event-stream"
@@ -82,8 +82,10 @@ class EventStream(Response):
         gone: asyncio.Future[Any],
         failure: Callable[[Exception], bytes],
         close: Callable[[], None],
+        write: Callable[[bytes], bool] | None = None,
     ) -> None:
         super().__init__(None)
+        self._direct = write
         self._frames = frames
         self._gone = gone
         self._failure = failure
@@ -123,9 +125,11 @@ class EventStream(Response):
 
     async def _write(self, send: Send, data: bytes) -> None:
         loop = asyncio.get_running_loop()
-        self._since = loop.time()
-        await send({"type": "http.response.body", "body": data, "more_body": True})
-        self._since, self._written = None, loop.time()
+        if self._direct is None or not self._direct(data):
+            self._since = loop.time()
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+            self._since = None
+        self._written = loop.time()
 
     async def _watch(self, send: Send) -> None:
         """Say now and then that the server lives; ends only when the client takes nothing any more."""

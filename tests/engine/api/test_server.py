@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from engine.config import ServerConfig
 from engine.errors import BadRequest, EngineError
 from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine, says
+from tests.engine.api.scripted import slowly as one_by_one
 
 
 def make(**settings: object) -> Server:
@@ -116,3 +119,41 @@ def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 def slowly(request: Request) -> Iterator[str]:
     time.sleep(1.5)
     yield "x"
+
+
+@pytest.mark.parametrize("version", ("1.0", "1.1"))
+def test_streams_take_the_short_way_where_they_are_in_chunks(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways: list[bool] = []
+    write = connection.Connection.write
+
+    def told(self: connection.Connection, data: bytes) -> bool:
+        ways.append(write(self, data))
+        return ways[-1]
+
+    monkeypatch.setattr(connection.Connection, "write", told)
+    words = [f"w{n} " for n in range(20)]
+    server = Server(
+        ServerConfig(port=0), [Served(ScriptedEngine(one_by_one(*words, "\N{SNOWMAN}" * 300)), "a")]
+    )
+    server.start()
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+            for _ in range(2 if version == "1.1" else 1):  # on the same connection
+                head = f"POST /v1/chat/completions HTTP/{version}\r\nHost: localhost\r\n"
+                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+                client.sendall(head.encode() + body)
+                response = http.client.HTTPResponse(client)
+                response.begin()
+                assert (response.getheader("transfer-encoding") == "chunked") == (version == "1.1")
+                found = response.read().decode()
+                events = found.removesuffix("\n\n").split("\n\n")
+                assert events[-1] == "data: [DONE]"
+                chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
+                text = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+                assert "".join(text) == "".join(words) + "\N{SNOWMAN}" * 300
+    finally:
+        assert server.stop()
+    assert len(ways) > 20 and set(ways) == {version == "1.1"}
