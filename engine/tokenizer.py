@@ -24,6 +24,7 @@ from engine.sentencepiece import SPACE, GreedyMerges
 
 _KEY = "tokenizer.ggml."
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_BETWEEN = re.compile("[a-z] [a-z]")
 _UNKNOWN_TEXT = " \u2047 "
 
 # Texts that end a turn or an answer. The first kind cannot be anything else; the second counts only where
@@ -78,12 +79,14 @@ class Tokenizer:
         add_bos: bool,
         strip_first_space: bool,
         warnings: tuple[str, ...] = (),
+        cut: re.Pattern[str] | None = None,
     ) -> None:
         """Use `from_gguf`. `encoder` takes a text between control tokens, and whether it is at the start or
-        behind one; `byte_of` maps the characters of byte-level tokens to bytes."""
+        behind one, and `cut` says where it may be cut; `byte_of` maps the characters of byte-level tokens to
+        bytes."""
         self._tokens = tokens
         self._types = types
-        self._encode_text = Remembered(encoder)
+        self._encode_text = Remembered(encoder, cut=cut)
         self._byte_of = byte_of
         # Characters that stand for no byte become one that Latin-1 has not.
         known = {ord(c): chr(b) for c, b in (byte_of or {}).items()}
@@ -282,6 +285,7 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
     bos, ends = _ends(meta, tokens, types, warnings)
     add_bos = True
     byte_of: Mapping[str, int] | None = None
+    cut: re.Pattern[str] | None = None
     if model == "llama":
         encoder: Encode = _sentencepiece(meta, tokens, types)
     elif model == "gemma4":
@@ -290,14 +294,14 @@ def _build(meta: Mapping[str, Any]) -> Tokenizer:
         rule = _rule(meta, warnings)
         add_bos = rule.add_bos
         byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
-        encoder = _byte_level(meta, tokens, types, rule, warnings)
+        encoder, cut = _byte_level(meta, tokens, types, rule, warnings)
     # Some of Gemma 4's files wrongly say false.
     add_bos = meta_bool(meta, _KEY + "add_bos_token", add_bos) or model == "gemma4"
     return Tokenizer(
         tokens, types, encoder, byte_of, bos_id=bos, end_ids=ends,
         add_bos=add_bos,
         strip_first_space=model == "llama" and meta_bool(meta, _KEY + "add_space_prefix", True),
-        warnings=tuple(warnings),
+        warnings=tuple(warnings), cut=cut,
     )  # fmt: skip
 
 
@@ -408,7 +412,7 @@ def _visible(tokens: list[str], types: list[int]) -> dict[str, int]:
 
 def _byte_level(
     meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule, warnings: list[str]
-) -> Encode:
+) -> tuple[Encode, re.Pattern[str] | None]:
     engine = _byte_pairs(meta, tokens, warnings, ignore_merges=rule.whole_words)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
@@ -420,7 +424,11 @@ def _byte_level(
         [ids] = _encoded(engine, [text])
         return ids
 
-    return lambda text, first: visible.encode(text, merge)
+    # Nearly all rules begin a word at a space between letters, whatever comes before and behind.
+    words = [place for _, place in engine.pre_tokenizer.pre_tokenize_str("ab cd")]
+    apart = words == [(0, 2), (2, 5)]
+    apart = apart and not any(re.search("[a-z] ", text) for text in _visible(tokens, types))
+    return lambda text, first: visible.encode(text, merge), _BETWEEN if apart else None
 
 
 def _spaced_merges(

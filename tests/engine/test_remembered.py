@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import re
 import sys
 
-from engine.remembered import SHORT, Remembered
+from engine.remembered import PIECE, SHORT, Remembered
 
 
 class Counting:
@@ -67,3 +69,18 @@ def test_nothing_is_held_once_it_is_forgotten() -> None:
         known(letter * 100, False)
     known("a" * 100, False)
     assert encode.asked == 5
+
+
+def test_texts_that_begin_alike_share_what_is_known() -> None:
+    encode = Counting()
+    known = Remembered(encode, cut=re.compile("[a-z] [a-z]"))
+    rng = random.Random(0)
+    text = "".join("".join(rng.choices("abcdefgh", k=5)) + " " for _ in range(1400))
+    known(text, True)
+    n = encode.asked
+    assert n == len(text) // PIECE + 1
+    for more in ("and then", "or nothing " * 20):
+        known(text + more, True)
+        assert encode.asked == (n := n + 1)
+    known("x" * 5000, True)  # nowhere to be cut
+    assert encode.asked == n + 1

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import remembered
 from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import open_model
 from engine.pretokenizers import RULES
@@ -81,6 +82,36 @@ def test_each_pre_tokenizer_cuts_like_llama_cpp(rule: dict[str, Any], demo_meta:
 def test_every_rule_is_compared() -> None:
     compared = {RULES[rule["pre"]] for rule in load("pretokenizers")["rules"]}
     assert compared == set(RULES.values())
+
+
+@pytest.mark.parametrize("name", sorted({rule: name for name, rule in RULES.items()}.values()))
+def test_where_a_text_may_be_cut_it_gives_the_same_ids_in_two(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "PIECE", 3)
+    monkeypatch.setattr(remembered, "SHORT", 0)
+    model = tokenizer(BPE, pre=name)
+    cut = model._encode_text._cut
+    assert (cut is None) == (name in ("exaone-moe", "superbpe"))
+    rng, n_cuts = random.Random(name), 0
+    parts = ["the", "don't", "I'll", " 's", "12", " 3456 ", "\n", " \n\n  ", "\r\n", "    ", "\t", "...", "!",
+             "\u4e2d\u6587", "\u3042", "e\u0301", "\U0001f600", "\ud55c", "UPPER", "CamelCase",
+             "a/b", "$x", "(s", "\u3000", "@", "x y", "so it", "\u00e9t\u00e9", "\u0967", "a.", "word",
+             "|"]  # fmt: skip
+    for _ in range(300):
+        text = "".join(
+            rng.choice(parts) + rng.choice(("", " ", " ", " ")) for _ in range(rng.randrange(2, 25))
+        )
+        n_cuts += len(list(model._encode_text._pieces(text))) - 1
+        whole = model._encode_text._encode(text, True)
+        assert model.encode(text, add_bos=False) == whole, text
+    assert cut is None or n_cuts > 300
+
+
+def test_a_token_with_a_space_behind_a_letter_leaves_texts_whole() -> None:
+    meta = small_vocabulary([("a b", TokenType.USER_DEFINED)])
+    assert Tokenizer.from_gguf(meta)._encode_text._cut is None
+    assert Tokenizer.from_gguf(small_vocabulary([]))._encode_text._cut is not None
 
 
 def test_unknown_pre_tokenizer_warns_and_uses_the_common_rule() -> None:
