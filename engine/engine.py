@@ -257,8 +257,6 @@ class Engine:
         self._server = threading.get_ident()
         try:
             while True:
-                if not self._answers:
-                    self._mail.deliver()
                 with self._wake:
                     while not (self._inbox or self._closing or self._answers):
                         self._wake.wait()
@@ -428,6 +426,8 @@ class Engine:
         request_id = answer.sequence.request_id
         if not answer.ended or self._answers.pop(request_id, None) is None:
             return
+        if not self._answers:
+            self._mail.deliver()
         assert self._model is not None
         scheduler, sequence = self._model.scheduler, answer.sequence
         self._ahead.leave(sequence)
