@@ -11,7 +11,8 @@ from engine.gguf import HeaderSummary
 from kernels.variants import BLOCK_BYTES, F16
 
 _MIB = 1 << 20
-_LIBRARY = 96 * _MIB  # NVIDIA's products work in so much, of which they take 64 themselves
+LIBRARY = 96 * _MIB
+"""NVIDIA's products work in so much, of which they take 64 themselves; a draft uses its target's."""
 _SCRATCH = 192 * _MIB  # and have at most so many weights as f16
 _PARTS = 20 * _MIB  # sums of blocks that share a product, on a large card
 _F16 = BLOCK_BYTES[F16] / 2048  # bytes of a value in 8 rows of 256, with what the block has besides
@@ -39,7 +40,7 @@ def steps_on_card(header: HeaderSummary, n_vocab: int) -> tuple[int, int, int]:
     if not embd:
         return 0, 0, 0
     widest, heads, scratch, columns = _widths(blocks)
-    step = min(_SCRATCH, 2 * scratch) + _LIBRARY + _PARTS + n_vocab * WORD + 4 * heads * _SPLIT
+    step = min(_SCRATCH, 2 * scratch) + _PARTS + n_vocab * WORD + 4 * heads * _SPLIT
     values, recurrent = _recurrent(header, blocks)
     for_rows, for_tiles = _experts(header, blocks, embd)
     row = 4 * embd + max(widest, for_rows) + 6 * heads + 2 * max(columns, embd) + 4 * values[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.card_footprint import WORD, draft_step_on_card, shown_to_draft, steps_on_card
+from engine.card_footprint import LIBRARY, WORD, draft_step_on_card, shown_to_draft, steps_on_card
 from engine.config import EngineConfig, Precision, Spec
 from engine.draft.shipped import shipped_draft
 from engine.gguf import HeaderSummary, read_header
@@ -143,7 +143,7 @@ class Footprint:
         rows = (config.prefill_chunk or CHUNK) + config.max_concurrency + guessed
         if on_card and self.card_row:
             states = self.slots(config) * self.state + guessed * self.card_tried
-            return _whole(rows) * self.card_row + self.card_step + states
+            return _whole(rows) * self.card_row + self.card_step + LIBRARY + states
         logits = max(config.max_concurrency, guessed) * self.n_vocab * 4
         states = self.slots(config) * self.state + guessed * self.tried_row
         return rows * self.row + logits + states + self.n_vocab * _BYTES_PER_WORD

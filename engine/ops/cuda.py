@@ -91,6 +91,7 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         self._ropes: dict[int, tuple[Rope, int]] = {}
         self._routes: Table | None = None
         self._library: Library | None = None
+        self._of_target: Library | None = None
         self._scratch = (0, 0, 0, 0)
         self._last: tuple[Tape, StepInput] | None = None
         self._hidden: DeviceRows | None = None
@@ -104,6 +105,7 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         ops._dependent, ops.distrust = self._dependent, self.distrust
         ops.formats, ops._short_form, ops._cache = set(), self._short_form, self._cache
         ops._begin()
+        ops._of_target = self._library
         return ops
 
     # Memory
@@ -125,10 +127,14 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
             self._allocate_states()
         # Rows that are tried come beside others, and a prompt is to be read alike with drafts and without.
         if limits.rows - limits.tried > 2 * MOST_ROWS and not self._library:
-            self._library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
-            self._memory["work"] += OWN if self._library else 0
+            self._library = self._of_target or self._open_library()
         self._allocate_head()
         self.card.build(variants.common())
+
+    def _open_library(self) -> Library | None:
+        library = Library.of(self.card, lambda n: self._allocate("work", n), self._cache)
+        self._memory["work"] += OWN if library else 0
+        return library
 
     def memory(self) -> dict[str, int]:
         return dict(self._memory)
@@ -140,7 +146,7 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
     def close(self) -> None:
         self._tapes.clear()
         self._last = self._hidden = None
-        if self._library:
+        if self._library and self._library is not self._of_target:
             self._library.close()
         if self._owner:
             self.card.close()
