@@ -48,7 +48,8 @@ class Channel:
     def __init__(self, bell: Bell, on_full: Callable[[], None]) -> None:
         self._bell = bell
         self._items: deque[Item] = deque()
-        self._ready = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._ready = False  # only the loop knows
         self._told = False  # a wake is on its way: one is enough for many events
         self._bytes = 0
         self._on_full = on_full
@@ -74,16 +75,17 @@ class Channel:
 
     async def take(self) -> list[Item]:
         """All events that have come, at least one; none once the channel is full or closed."""
-        await self._ready.wait()
-        self._ready.clear()
+        if not self._ready:
+            self._waiter = self._bell.loop.create_future()
+            await self._waiter
         # In this order: an event that finds the flag up was appended before it goes down.
-        self._told = False
+        self._ready = self._told = False
         items = []
         while self._items:
             items.append(self._items.popleft())
         self._bytes -= sum(_size(event) for _, event in items)
         if self.full or self.closed:
-            self._ready.set()
+            self._ready = True
             return []
         return items
 
@@ -91,11 +93,16 @@ class Channel:
         """Take no more, and wake the reader; called on the loop."""
         self.closed = True
         self._items.clear()
-        self._ready.set()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._ready = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _wake(self) -> None:
         try:
-            self._bell.ring(self._ready.set)
+            self._bell.ring(self._go_on)
         except RuntimeError:  # the loop has ended, and with it every reader
             self.closed = True
 

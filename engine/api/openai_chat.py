@@ -27,7 +27,7 @@ from engine.api.schemas import (
     stops,
 )
 from engine.api.turn import STREAMS, Ask, Delta, Ended, Turn, respond
-from engine.api.wire import DONE, frame
+from engine.api.wire import DONE, frame, json_bytes
 from engine.pieces import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart
 from engine.types import Format
 
@@ -238,8 +238,13 @@ async def _frames(turn: Turn, body: ChatBody) -> AsyncIterator[bytes]:
 
     for index in range(len(turn.choices)):
         yield chunk(index, {"role": "assistant", "content": ""})
+    # Around the text of a choice all is the same each time.
+    around = [chunk(i, {"content": ""}).split(b'"content":""') for i in range(len(turn.choices))]
     async for event in turn.events():
-        if isinstance(event, Delta):
+        if isinstance(event, Delta) and isinstance(event.piece, Content) and not event.logprobs:
+            start, end = around[event.choice]
+            yield b'%s"content":%s%s' % (start, json_bytes(event.piece.text), end)
+        elif isinstance(event, Delta):
             if (delta := _delta(event.piece)) is not None:
                 yield chunk(event.choice, delta, rows=event.logprobs)
         elif isinstance(event, Ended):
