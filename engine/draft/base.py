@@ -112,6 +112,19 @@ class Begins(Protocol):
         ...
 
 
+@runtime_checkable
+class Anticipates(Protocol):
+    """A drafter that can use what a running step leaves before it is known which of its rows stand, so that
+    it is at work while that is read.
+    """
+
+    def anticipate(self, sequence: Sequence, start: int, n: int, hidden: Rows) -> None:
+        """`n` tokens of a sequence from `start` on are being computed, and the first ones of them will stand.
+        `observe`, the next that is heard of the sequence, tells how many, with the same hidden rows.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a drafter may use of a loaded model: its open file, its configuration as its own module reads it,

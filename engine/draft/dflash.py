@@ -118,6 +118,7 @@ class DflashDrafter:
         self._table, self._page = target.limits.pages_per_sequence, target.limits.page_tokens
         self._width = cfg.selector.top_k if cfg.selector else BRANCHES
         self._begun: dict[int, _Begun] = {}
+        self._anticipated: dict[int, tuple[int, int]] = {}  # by request, from where on and how many
         self._selector = Selection(file, cfg) if cfg.selector is not None else None
         limits = replace(
             target.limits, rows=max(DRAFT_ROWS, cfg.block), sequences=1, slots=0, tried=0
@@ -197,7 +198,16 @@ class DflashDrafter:
             logits = np.tanh(logits / cap) * np.float32(cap)
         return logits, np.asarray(self._ops.hidden())[1:] if self._selector else None
 
+    def anticipate(self, sequence: Sequence, start: int, n: int, hidden: Rows) -> None:
+        """What will not stand lies where the next block does, which is written before it is looked at."""
+        self._anticipated.pop(sequence.request_id, None)
+        self.observe(sequence, start, n, hidden)
+        self._anticipated[sequence.request_id] = start, n
+
     def observe(self, sequence: Sequence, start: int, n: int, hidden: Rows | None) -> None:
+        first, most = self._anticipated.pop(sequence.request_id, (start, 0))
+        if first == start and n <= most:
+            return
         assert hidden is not None
         none = np.zeros(0, np.int32)
         for at in range(0, n, DRAFT_ROWS):
@@ -226,6 +236,7 @@ class DflashDrafter:
     def release(self, sequence: Sequence) -> None:
         """What else it knows of a sequence is in the pages, which go by the target's numbers."""
         self._begun.pop(sequence.request_id, None)
+        self._anticipated.pop(sequence.request_id, None)
 
     def memory(self) -> int:
         return sum(self._ops.memory().values())

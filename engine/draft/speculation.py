@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 
 from engine.config import Spec
-from engine.draft.base import Begins, Drafter, Foresees
+from engine.draft.base import Anticipates, Begins, Drafter, Foresees
 from engine.draft.costs import PassCosts
 from engine.draft.policy import Judged, Policy
 from engine.ops.base import Ops
@@ -81,6 +81,22 @@ class Speculation:
         if n < len(draft.tokens):
             return Draft(draft.tokens[:n], draft.parents[:n], draft.probabilities[:n])
         return draft
+
+    def anticipate(self, step: Step, ops: Ops) -> None:
+        """Let a drafter that can go on with a launched step before that is collected, and before anything
+        else runs: of a chain the first rows will stand.
+        """
+        drafter, row = self.drafter, 0
+        if self.problem or not isinstance(drafter, Anticipates):
+            return
+        try:
+            for span in step.spans:
+                n = len(span.tokens)
+                if span.draft is not None and span.draft.is_chain:
+                    drafter.anticipate(span.sequence, span.start, n, ops.hidden()[row : row + n])
+                row += n
+        except Exception as error:
+            self._give_up(error)
 
     def begin(self, step: Step, result: StepResult, ops: Ops) -> None:
         """Let a drafter that can begin with what follows a step, before anything else is done with what that

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from engine import loading
 from engine.config import SamplingParams, Spec
+from engine.draft.dflash import DflashDrafter
 from engine.engine import Engine
 from engine.follow import follow
-from engine.ops.base import StepInput
+from engine.ops.base import Rows, StepInput
 from engine.ops.ranking import MOST_RANKED, Ranked, ranked
-from engine.types import Format, Request, TextDelta
+from engine.types import Format, Request, Sequence, TextDelta
 from tests.engine.ahead_ops import AheadOps
 from tests.engine.draft.drafts import draft_path, expected
 from tests.engine.draft.test_dflash import answer, engine, load
@@ -72,13 +73,23 @@ def test_the_text_and_the_steps_are_the_reference_s(
     family: str,
     kind: str,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     truth = expected(family, kind)
+    ahead: list[int] = []  # rows that were shown before it was known which of them stand
+    anticipate = DflashDrafter.anticipate
+
+    def noted(drafter: DflashDrafter, sequence: Sequence, start: int, n: int, hidden: Rows) -> None:
+        ahead.append(n)
+        anticipate(drafter, sequence, start, n, hidden)
+
+    monkeypatch.setattr(DflashDrafter, "anticipate", noted)
     load(engine, family, draft_path(family, kind, "hf", tmp_path))
     tokens, produced = answer(engine, truth["prompt"].tolist(), 64)
     assert tokens == truth["greedy_tokens"].tolist()
     assert produced == truth["step_produced"].tolist()
     assert (RankingOps.late > 30) == (kind == "full")
+    assert len(ahead) == len(produced) and max(ahead) > 4
     metrics = engine.metrics().speculation
     assert metrics is not None and not metrics.problem and metrics.draft_ms > 0
 
