@@ -333,9 +333,10 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         with told():
             self._begin_step(step, recording)
             self._prepare(step, recording)
-            self._launch_graph(step, recording)
+            self._ranks.prepare()
+            self._launch_graph(step, recording, (scale, cap))
             self._captured(step, recording)
-            return self._ranks.launch(self._logits_there, len(step.logit_rows), scale, cap)
+            return self._ranks.send(len(step.logit_rows), scale, cap)
 
     def _begin_step(self, step: StepInput, tape: Tape) -> NDArray[np.float32] | None:
         """Logits, where the step had to be run in parts, and nothing is left to do."""
@@ -385,11 +386,14 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
             self._hidden = joined(self._spare, hidden)[order.tolist()]
         return logits
 
-    def _launch_graph(self, step: StepInput, tape: Tape) -> None:
+    def _launch_graph(
+        self, step: StepInput, tape: Tape, ranked: tuple[float, float] | None = None
+    ) -> None:
         bucket, tiles = self.send(step)
-        graph = tape.graphs.get((bucket, tiles))
+        key = bucket, tiles, *(ranked or ())
+        graph = tape.graphs.get(key)
         if graph is None:
-            graph = tape.graphs[bucket, tiles] = self.graph(bucket, tiles, tape)
+            graph = tape.graphs[key] = self.graph(bucket, tiles, tape, ranked)
         graph.launch(stream=self.card.stream)
 
     def send(self, step: StepInput) -> tuple[int, int]:
@@ -398,9 +402,15 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         found = self._step.send(step, rows)
         return rows, next(b for b in BUCKETS if b >= found)
 
-    def graph(self, rows: int, tiles: int, tape: Tape | None = None) -> Any:
+    def graph(
+        self,
+        rows: int,
+        tiles: int,
+        tape: Tape | None = None,
+        ranked: tuple[float, float] | None = None,
+    ) -> Any:
         """A new graph of a short step of `rows` rows in `tiles` tiles of attention, both of `BUCKETS`."""
-        p = Pass(rows, self._short_form, tiles, rows, 0, min(rows, self._limits.sequences))
+        p = Pass(rows, self._short_form, tiles, rows, 0, min(rows, self._limits.sequences), ranked)
         with self.card.capture() as captured:
             for node in (tape or self._tapes[0]).nodes:
                 node.launch(p)

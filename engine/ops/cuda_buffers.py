@@ -91,7 +91,8 @@ class Pass:
 
     `tiles` are those of attention, at most.
 
-    Activations of quantised weights are in `form`, those of F16 ones in f16.
+    Activations of quantised weights are in `form`, those of F16 ones in f16. `ranked` is how logits count
+    whose tokens are to be ranked, see `Ranks.rank`; of others the likeliest are found.
     """
 
     rows: int
@@ -100,6 +101,7 @@ class Pass:
     wanted: int
     from_wanted: int = 0
     sequences: int = 1
+    ranked: tuple[float, float] | None = None
 
     @property
     def groups(self) -> int:
@@ -200,7 +202,7 @@ class Tape:
     capture: tuple[int, ...] = ()
     nodes: list[Node] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
-    graphs: dict[tuple[int, int], Any] = field(default_factory=dict)
+    graphs: dict[tuple[float, ...], Any] = field(default_factory=dict)
     met: set[tuple[int, int]] = field(default_factory=set)
     given: list[Buffer] = field(default_factory=list)
     residuals: dict[Buffer, Buffer] = field(default_factory=dict)

@@ -91,7 +91,10 @@ class HeadOps(Recorder):
             self._matmul(rows, y, y.launches[0], 0, wanted)
             args = self._product(y, wanted), Pointer(self._logits_there), Int(output.rows)
             self._launch(collect, (-(-output.rows // 1024), p.wanted, 1), 256, args)
-            self._find(p.wanted)
+            if p.ranked is None:
+                self._find(p.wanted)
+            else:
+                self._ranks.look(self._logits_there, p.wanted, *p.ranked)
 
         self._tape.head = self._add(launch, h, rows, y)
 

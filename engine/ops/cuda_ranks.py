@@ -16,6 +16,7 @@ from kernels.variants import Variant
 
 _PIECES, _PIECE_BYTES = 32, 8 * MOST_RANKED + 8  # kernels/ranks.cu
 _PLACES = MOST_CHOSEN + 1
+_KERNELS = Variant("ranks.cu")
 
 RANKED = np.dtype(
     [("id", np.int32, MOST_RANKED), ("logit", np.float32, MOST_RANKED), ("total", np.float32)]
@@ -44,16 +45,22 @@ class Ranks:
         self._events = [card.mark() for _ in range(_PLACES)]
         self._next = 0
 
-    def launch(self, logits: int, rows: int, scale: float, cap: float) -> Ranking:
-        """Of logits (R, n_vocab) on the card, each of which counts as `Ops.rank` says."""
+    def prepare(self) -> None:
+        """Have the kernels built, which nothing may be while a graph is captured."""
+        self._card.build([_KERNELS])
+
+    def look(self, logits: int, rows: int, scale: float, cap: float) -> None:
+        """At logits (R, n_vocab) on the card, each of which counts as `Ops.rank` says; graphs may hold it."""
+        args = Pointer(logits), Int(self._n_vocab), Float(scale), Float(cap), Pointer(self._pieces)
+        self._launch("rank_pieces", (_PIECES, rows, 1), 256, args)
+
+    def send(self, rows: int, scale: float, cap: float) -> Ranking:
+        """What was looked at last, on its way to the host."""
         self._next = (self._next + 1) % _PLACES
         there, event = self._places[self._next][:rows], self._events[self._next]
         address = self._there + self._next * MOST_CHOSEN * RANKED.itemsize
-        how = Float(scale), Float(cap)
-        pieces, ranked = Pointer(self._pieces), Pointer(address)
-        args: tuple[Any, ...] = Pointer(logits), Int(self._n_vocab), *how, pieces
-        self._launch("rank_pieces", (_PIECES, rows, 1), 256, args)
-        self._launch("rank", (rows, 1, 1), 32, (pieces, *how, ranked))
+        args = Pointer(self._pieces), Float(scale), Float(cap), Pointer(address)
+        self._launch("rank", (rows, 1, 1), 32, args)
         self._card.copy(there.ctypes.data, address, there.nbytes)
         event.record(self._card.stream)
         return Ranking(address, there, event)
@@ -61,7 +68,7 @@ class Ranks:
     def _launch(
         self, name: str, grid: tuple[int, int, int], threads: int, args: tuple[Any, ...]
     ) -> None:
-        kernel = self._card.kernel(Variant("ranks.cu"), name)
+        kernel = self._card.kernel(_KERNELS, name)
         self._card.launch(kernel, grid, threads, args, self._card.dependent)
 
     @staticmethod

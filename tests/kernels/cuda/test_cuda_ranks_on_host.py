@@ -12,11 +12,16 @@ from engine.ops.choosing import Choice
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_buffers import Pass
 from engine.ops.cuda_device import Card
-from engine.ops.cuda_ranks import RANKED, Ranks
+from engine.ops.cuda_ranks import RANKED, Ranking, Ranks
 from engine.ops.cuda_step import TOKENS
 from engine.ops.cuda_trust import Distrust
 from engine.ops.ranking import MOST_RANKED, ranked
 from tests.kernels.cuda.test_cuda_ops_without_card import Notes, record, step
+
+
+def launched(ranks: Ranks, logits: int, rows: int, scale: float, cap: float) -> Ranking:
+    ranks.look(logits, rows, scale, cap)
+    return ranks.send(rows, scale, cap)
 
 
 def found(
@@ -25,7 +30,7 @@ def found(
     card = Card(0, None, None)
     ranks = Ranks(card, lambda owner, size: card.allocate(size, {}), logits.shape[1])
     there = card.put(logits)
-    got = ranks.read(ranks.launch(there, len(logits), scale, cap))
+    got = ranks.read(launched(ranks, there, len(logits), scale, cap))
     return got.ids, got.logits, got.totals
 
 
@@ -60,8 +65,8 @@ def test_what_was_found_keeps_its_place(card: Notes) -> None:
     ranks = Ranks(cuda, lambda owner, size: cuda.allocate(size, {}), 50)
     logits = np.random.default_rng(2).standard_normal((4, 50)).astype(np.float32)
     at = cuda.put(logits)
-    launched = [ranks.launch(at + 200 * i, 1, 1.0, 0.0) for i in range(4)]
-    assert [ranks.read(one).ids[0, 0] for one in launched] == logits.argmax(axis=1).tolist()
+    rankings = [launched(ranks, at + 200 * i, 1, 1.0, 0.0) for i in range(4)]
+    assert [ranks.read(one).ids[0, 0] for one in rankings] == logits.argmax(axis=1).tolist()
 
 
 def test_rows_are_as_the_kernel_writes_them() -> None:
@@ -84,7 +89,7 @@ def test_a_step_takes_tokens_that_were_only_ranked(card: Notes, rows: int) -> No
     ops = CudaOps(distrust=Distrust())
     record(ops, ("Q4_K", "Q4_K", "Q4_K"))
     logits = np.random.default_rng(rows).standard_normal((3, 99)).astype(np.float32)
-    ranking = ops._ranks.launch(ops.card.put(logits), 3, 1.0, 0.0)
+    ranking = launched(ops._ranks, ops.card.put(logits), 3, 1.0, 0.0)
     tried = replace(step(rows, 3), late=[(1, 2, ranking)])
     ops.launch(replace(tried, choices=[Choice(99)] * 3))
     at = ops._step.at(TOKENS, Pass(rows, 8, 1, 0))
