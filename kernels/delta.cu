@@ -1,6 +1,6 @@
 // Gated DeltaNet (arXiv 2412.06464): from the product q|k|v|z|alpha|beta to the activations of the output matrix.
 //
-// convolve: causal convolution, silu, unit length of q and k, gates. recur: S <- g S + k d^T with d = b (v - g S^T k), and
+// convolve: causal convolution, silu, unit length of q and k, gates. recur (recur.cu): S <- g S + k d^T with d = b (v - g S^T k), and
 // o = S^T q = g S_before^T q + (k q) d, so that both reductions of a token are made at once. gate: RMSNorm(o) silu(z).
 // States are f32 [slot][value head][dv][dk], tails [slot][taps - 1][q|k|v], oldest first: the rows before the convolution.
 // Value head j goes with key head j % n_k. A token is a step of one loop, whose bits do not depend on the batch; prompts go in chunks
@@ -11,7 +11,7 @@
 // H200, 2026-11-30, 48 heads, a layer in a graph: 5.8 us for a row (`row`), 18 for 16 (`recur` 12).
 #include "delta.cuh"
 
-constexpr int TOKENS = 16;
+constexpr int EACH = 2, COLUMNS = 16 * EACH, SLICES = DIM / COLUMNS;  // of a block of four warps
 
 // Grid (n_k + n_v / 2 + ceil(n_v / 64), M), 64 threads, for a row: a warp takes a head, q and k of one key head together; the last
 // blocks take a head's gates each thread. before[m] is the row in front of m in its sequence, -1 where that is not in the step.
@@ -94,145 +94,6 @@ convolve(Product mixed, const int* __restrict__ positions, const int* __restrict
   if (lane == 0) s.kq[m * s.n_k + blockIdx.x] = dot;
 }
 
-// How many rows of a sequence the block that is the last of two heads may gate: null counters, one for two heads of each
-// sequence, leave that to `gate`.
-struct Gate {
-  u32* arrived;
-  const float* norm;
-  float eps;
-};
-
-// Whether this block is the last of `n` that count; all that they wrote is then seen. `order` is shared.
-DEVICE bool is_last(u32* counter, u32 n, u32* order) {
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) *order = atomicInc(counter, n - 1);
-  __syncthreads();
-  if (*order != n - 1) return false;
-  __threadfence();
-  return true;
-}
-
-// Grid (n_v * SLICES, sequences), 128 threads: 32 columns of a head. A row of blocks more zeroes the activations of rows that belong
-// to nobody, where there is a gate. Spans of `least` rows that are not tried are left to delta_chunk.cu.
-extern "C" __global__ void __launch_bounds__(128)
-recur(const int4* __restrict__ spans, const int* __restrict__ before, const u32* __restrict__ masks, float* __restrict__ states,
-      float* __restrict__ tails, Values s, int least, Product mixed, Gate gate, int rows, const int* __restrict__ positions,
-      Activation out) {
-  __shared__ __align__(16) float keys[2][TOKENS][DIM], queries[2][TOKENS][DIM], values[2][TOKENS][COLUMNS];
-  __shared__ float decay[2][TOKENS], rate[2][TOKENS], product[2][TOKENS];
-  __shared__ u32 order;
-  const bool is_rest = gate.arrived && blockIdx.y == gridDim.y - 1;
-  const int4 span = is_rest ? make_int4(0, 0, 0, 0) : spans[blockIdx.y];
-  const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3));
-  const int end = span.x + span.y;
-  const bool tried = span.z & 1;
-  if (span.y == 0 || is_chunked(span, least)) {
-    wait_for_previous();
-    const float zeros[8] = {};
-    if (is_rest && (int)blockIdx.x < s.n_v / 2)
-      for (int m = warp; m < rows; m += 4)
-        if (positions[m] < 0) write_activation(out, m, blockIdx.x, zeros);
-    return;
-  }
-  auto state_of = [&](int slot) {
-    return states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
-  };
-  const float* state = state_of(source_of(span));
-  Columns columns;
-  columns.load(state, span.w == 0);  // this layer's states were last written a step ago
-  wait_for_previous();
-  let_next_start();
-
-  auto fetch = [&](int first, int at) {
-    const int n = min(TOKENS, end - first);
-    for (int p = threadIdx.x; p < n * (DIM / 4); p += 128) {
-      const int t = p / (DIM / 4), d = 4 * (p % (DIM / 4));
-      const size_t from = ((size_t)(first + t) * s.n_k + key_head) * DIM + d;
-      copy16(&keys[at][t][d], s.k + from);
-      copy16(&queries[at][t][d], s.q + from);
-    }
-    if (threadIdx.x < n * (COLUMNS / 4)) {
-      const int t = threadIdx.x / (COLUMNS / 4), d = 4 * (threadIdx.x % (COLUMNS / 4));
-      copy16(&values[at][t][d], s.v + ((size_t)(first + t) * s.n_v + head) * DIM + COLUMNS * slice + d);
-    }
-    if (threadIdx.x >= 96 && (int)threadIdx.x - 96 < n) {
-      const int t = threadIdx.x - 96, m = first + t;
-      decay[at][t] = expf(s.log_g[m * s.n_v + head]);
-      rate[at][t] = s.b[m * s.n_v + head];
-      product[at][t] = s.kq[m * s.n_k + key_head];
-    }
-    copies_commit();
-  };
-
-  fetch(span.x, 0);
-  int at = 0;
-#pragma unroll 1
-  for (int first = span.x; first < end; first += TOKENS, at ^= 1) {
-    if (first + TOKENS < end) {
-      fetch(first + TOKENS, at ^ 1);
-      copies_wait<1>();
-    } else {
-      copies_wait<0>();
-    }
-    __syncthreads();
-    const int n = min(TOKENS, end - first);
-    float4 k[4], q[4];
-    load_row(k, &keys[at][0][4 * i]);
-    load_row(q, &queries[at][0][4 * i]);
-#pragma unroll 2
-    for (int t = 0; t < n; t++) {
-      const int row = first + t;
-      if (tried && row > span.x && before[row] != row - 1) {  // another branch: from the state on down its own path
-        columns.load(state, span.w == 0);
-        const u32 path = masks[row] & ~(1u << (row - span.x));
-        for (u32 left = path; left; left &= left - 1) {
-          const int a = __ffs(left) - 1, in = a / TOKENS & 1;
-          const float* past = s.d + ((size_t)(span.x + a) * s.n_v + head) * DIM + COLUMNS * slice + column;
-          float4 key[4];
-          float d[EACH];
-          load_row(key, &keys[in][a % TOKENS][4 * i]);
-#pragma unroll
-          for (int e = 0; e < EACH; e++) d[e] = past[e];
-          columns.move(decay[in][a % TOKENS], key, d);
-        }
-      }
-      // The next row's key and query are on their way while this one's sums go round.
-      float4 next_k[4], next_q[4];
-      const int next = min(t + 1, n - 1);
-      load_row(next_k, &keys[at][next][4 * i]);
-      load_row(next_q, &queries[at][next][4 * i]);
-      const float g = decay[at][t], b = rate[at][t], kq = product[at][t];
-      float d[EACH], o[EACH], v[EACH];
-#pragma unroll
-      for (int e = 0; e < EACH; e++) v[e] = values[at][t][column + e];
-      columns.step(k, q, v, g, b, kq, d, o);
-      if (i == 0) {
-        const size_t to = ((size_t)row * s.n_v + head) * DIM + COLUMNS * slice + column;
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-          s.o[to + e] = o[e];
-          if (tried) s.d[to + e] = d[e];
-        }
-      }
-      if (tried) __syncwarp();
-#pragma unroll
-      for (int j = 0; j < 4; j++) k[j] = next_k[j], q[j] = next_q[j];
-    }
-    __syncthreads();
-  }
-  if (!tried) {
-    columns.store(state_of(slot_of(span)));
-    const size_t tail = (size_t)(s.taps - 1) * (2 * s.n_k + s.n_v) * DIM;
-    for (int c = 128 * blockIdx.x + threadIdx.x; c < (2 * s.n_k + s.n_v) * DIM; c += 128 * gridDim.x)
-      move_tail(tails + slot_of(span) * tail, tails + source_of(span) * tail, s, span, blockIdx.y, c);
-  }
-  if (!gate.arrived || !is_last(gate.arrived + blockIdx.y * (s.n_v / 2) + head / 2, 2 * SLICES, &order)) return;
-  for (int m = span.x + warp; m < end; m += 4)
-    gate_row(s.o, mixed, (2 * s.n_k + s.n_v) * DIM, gate.norm, m, head / 2, s.n_v * DIM, gate.eps, out);
-}
-
 // `convolve`, `recur` and `gate` of a step of one row, to the same bits: grid (n_v * SLICES), 128 threads. Warp 0 makes the
 // query, 1 the key, 2 the block's values, 3 the gates and z. `keys` counts a key head's blocks: the last one moves its tail.
 extern "C" __global__ void __launch_bounds__(128)
@@ -270,7 +131,7 @@ row(Product mixed, const int* __restrict__ positions, const int* __restrict__ se
     }
   }
   float* state = states + (((size_t)slot_of(span) * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
-  Columns columns;
+  Columns<EACH> columns;
   columns.load(state, span.w == 0);
   const Addends addends = addends_of(mixed, 0, warp == 3 ? qkv + s.n_v * DIM + head + (lane & 1) * s.n_v : channel);
   const float bias = dt_bias[head], rate = a[head];
@@ -306,7 +167,9 @@ row(Product mixed, const int* __restrict__ positions, const int* __restrict__ se
 #pragma unroll
   for (int e = 0; e < EACH; e++) v[e] = value[column + e];
   const float kq = dot_of(*(const float4*)(key + 4 * lane), *(const float4*)(query + 4 * lane));
-  columns.step(k, q, v, rates[0], rates[1], kq, d, o);
+  const float g[EACH] = {rates[0], rates[0]}, b[EACH] = {rates[1], rates[1]};
+  columns.look(k, q, v, g, b, kq, d, o);
+  columns.move(g, k, d);
   if (i == 0) {
     const size_t to = (size_t)head * DIM + COLUMNS * slice + column;
 #pragma unroll
@@ -364,17 +227,17 @@ commit(const int4* __restrict__ spans, int sequence, Path path, float* __restric
   states += blockIdx.y * layer_states, tails += blockIdx.y * layer_tails;
   wait_for_previous();
   float* state = states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
-  Columns columns;
+  Columns<EACH> columns;
   columns.load(state, span.w == 0 && path.row[0] == 0);
   for (int p = 0; p < path.count; p++) {
     const int m = span.x + path.row[p];
     const float* past = ds + ((size_t)m * s.n_v + head) * DIM + COLUMNS * slice + column;
     float4 k[4];
-    float d[EACH];
+    float d[EACH], g[EACH];
     load_row(k, keys + ((size_t)m * s.n_k + key_head) * DIM + 4 * i);
 #pragma unroll
-    for (int e = 0; e < EACH; e++) d[e] = past[e];
-    columns.move(expf(log_g[m * s.n_v + head]), k, d);
+    for (int e = 0; e < EACH; e++) d[e] = past[e], g[e] = expf(log_g[m * s.n_v + head]);
+    columns.move(g, k, d);
   }
   columns.store(state);
   const int qkv = (2 * s.n_k + s.n_v) * DIM, keep = s.taps - 1;

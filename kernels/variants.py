@@ -339,6 +339,11 @@ def delta_chunk(arch: int) -> DeltaChunk:
     return DeltaChunk(variant, rows, work, sides, stages * (sides + work))
 
 
+def recur(heads: int) -> Variant:
+    """The build for so many value heads a key head, of which a block takes up to four together."""
+    return Variant("recur.cu", (("HEADS", max(n for n in (1, 2, 3, 4) if heads % n == 0)),))
+
+
 def common() -> Iterator[Variant]:
     """What every model needs."""
     for file in ("norm.cu", "swiglu.cu", "head.cu", "sample.cu"):
@@ -374,5 +379,6 @@ def all_variants(arch: int) -> Iterator[Variant]:
     for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu", "ranks.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant
+    yield from (recur(heads) for heads in (1, 2, 3, 4))
     yield from common()
     yield probe()

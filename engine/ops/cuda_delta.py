@@ -16,12 +16,12 @@ from engine.ops.cuda_attention import Path
 from engine.ops.cuda_buffers import MOST_ROWS, Buffer, Float, Int, Pass, Pointer, activation_of
 from engine.ops.cuda_device import Weight, told
 from engine.ops.cuda_recorder import Recorder
-from engine.ops.cuda_step import BEFORE, MASKS, POSITIONS, SEQUENCE
+from engine.ops.cuda_step import BEFORE, MASKS, POSITIONS, SEQUENCE, VISITS
 from kernels import variants
 from kernels.variants import Variant
 
 HEAD_DIM = 128
-_COLUMNS = 32  # of a state, in a block of `recur`
+_COLUMNS, _RECUR_COLUMNS = 32, 16  # of a state, in a block of `row` or `commit`, and of `recur`
 _TAPS = 4  # of a convolution, most of them, in the kernel `row`
 _FEW = 4
 """Rows of a step whose gates are left to the last block of `recur`."""
@@ -204,10 +204,12 @@ class DeltaOps(Recorder):
         assert d is not None, "the model's shape must tell of recurrent layers"
         out = Buffer(d.n_v_heads * HEAD_DIM)
         chunk = self._chunk
-        row, convolve, recur, gate = (
-            self.card.kernel(Variant("delta.cu"), name)
-            for name in ("row", "convolve", "recur", "gate")
+        row, convolve, gate = (
+            self.card.kernel(Variant("delta.cu"), name) for name in ("row", "convolve", "gate")
         )
+        together = variants.recur(d.n_v_heads // d.n_k_heads)
+        recur = self.card.kernel(together, "recur")
+        slices = d.n_v_heads // dict(together.defines)["HEADS"] * HEAD_DIM // _RECUR_COLUMNS
         convolve_rows, gate_rows = (
             self.card.kernel(Variant("delta_rows.cu"), name)
             for name in ("convolve_rows", "gate_rows")
@@ -223,8 +225,9 @@ class DeltaOps(Recorder):
 
         def launch(p: Pass) -> None:
             values, product = self._values_of(layer, p.rows), self._product(mixed, p)
-            positions, sequence, before, masks = (
-                Pointer(self._step.at(array, p)) for array in (POSITIONS, SEQUENCE, BEFORE, MASKS)
+            positions, sequence, before, visits, masks = (
+                Pointer(self._step.at(array, p))
+                for array in (POSITIONS, SEQUENCE, BEFORE, VISITS, MASKS)
             )
             spans, to = Pointer(self._step.spans), activation_of(out, p)
             args: tuple[Any, ...]
@@ -259,10 +262,10 @@ class DeltaOps(Recorder):
                 self._launch(chunks, (2 * d.n_v_heads, p.sequences, 1), 128, args)
             few = p.rows <= _FEW
             args = (
-                spans, before, masks, states, tails, values, Int(least), product,
+                spans, visits, masks, states, tails, values, Int(least), product,
                 last if few else Gate(), Int(p.rows), positions, to,
             )  # fmt: skip
-            self._launch(recur, (blocks, p.sequences + few, 1), 128, args)
+            self._launch(recur, (slices, p.sequences + few, 1), 128, args)
             if few:
                 return
             parts = Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions

@@ -13,10 +13,12 @@ from engine.ops.base import LEAST_KEPT, MOST_CHOSEN, MOST_KEPT, Limits, StepInpu
 from engine.ops.cuda_buffers import MOST_ROWS, Int, Pass, Pointer
 from engine.ops.cuda_device import Card
 from engine.ops.cuda_ranks import RANKED
+from engine.ops.visits import visits
 
 TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
-_WIDTH = 12
-"""int32 numbers of a row: eight, and four of attention's tiles."""
+VISITS = TILES + 4
+_WIDTH = VISITS + 1
+"""int32 numbers of a row, four of them of attention's tiles."""
 
 
 class Rows(ctypes.Structure):
@@ -39,9 +41,9 @@ class _Place:
 
 class StepVariables:
     """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
-    place that they see, whom they see of the step, the row before them, attention's tiles), from how many
-    tokens those of up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each (first row, rows,
-    2^16 source + 4 slot + 2 later + tried, place of the first row), and the page table.
+    place that they see, whom they see of the step, the row before them, attention's tiles, what `visits`
+    gives), from how many tokens those of up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each
+    (first row, rows, 2^16 source + 4 slot + 2 later + tried, place of the first row), and the page table.
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
     host has two places in turn: one is filled while the card may still read the other.
@@ -169,6 +171,7 @@ class StepVariables:
             arrays[BEFORE, begin:end] = np.arange(begin - 1, end - 1)
             arrays[BEFORE, begin] = -1
             arrays[MASKS, begin:end] = -1
+            arrays[VISITS, begin:end] = np.arange(n)
             if len(step.parents):
                 self._grow(step.parents[begin:end].tolist(), arrays, begin, end)
             source, slot, is_later = slots[number] if slots else (0, 0, False)
@@ -191,6 +194,8 @@ class StepVariables:
             masks.append((masks[parent - begin] if parent >= begin else 0) | 1 << i)
         arrays[MASKS, begin:end] = np.array(masks, np.uint32).view(np.int32)
         arrays[BEFORE, begin:end] = parents
+        own = [p - begin if p >= begin else -1 for p in parents]
+        arrays[VISITS, begin:end] = visits(own)
 
 
 def _apart(step: StepInput) -> tuple[StepInput, list[tuple[int, int, bool]]]:

@@ -4,7 +4,7 @@
 #include "activation.cuh"
 #include "product.cuh"
 
-constexpr int DIM = 128, EACH = 2, COLUMNS = 16 * EACH, SLICES = DIM / COLUMNS;
+constexpr int DIM = 128;
 
 // What a layer keeps of a step: rows m of q, k (n_k heads), v (n_v), log g, b (n_v) and k q (n_k), d (n_v heads) where rows are
 // tried; and `raw` rows q|k|v before the convolution, by `raw_row`.
@@ -98,19 +98,21 @@ DEVICE void move_tail(float* tail, const float* old, const Values& s, const int4
 }
 
 // A warp has 4 EACH columns dv of a state: lane 8c + i the elements dk = 32j + 4i .. + 3 of columns EACH c + e, as s[e][j].
+template <int EACH>
 struct Columns {
   float4 s[EACH][4];
-  DEVICE_METHOD void load(const float* from, bool zero) {
+  // From columns `step` floats apart.
+  DEVICE_METHOD void load(const float* from, bool zero, int step = DIM) {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) s[e][j] = zero ? make_float4(0, 0, 0, 0) : *(const float4*)(from + e * DIM + 32 * j);
+      for (int j = 0; j < 4; j++) s[e][j] = zero ? make_float4(0, 0, 0, 0) : *(const float4*)(from + (size_t)e * step + 32 * j);
   }
-  DEVICE_METHOD void store(float* to) const {
+  DEVICE_METHOD void store(float* to, int step = DIM) const {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) *(float4*)(to + e * DIM + 32 * j) = s[e][j];
+      for (int j = 0; j < 4; j++) *(float4*)(to + (size_t)e * step + 32 * j) = s[e][j];
   }
   DEVICE_METHOD float dot(int e, const float4 (&x)[4]) const {
     float4 sum = make_float4(0, 0, 0, 0);
@@ -118,18 +120,19 @@ struct Columns {
     for (int j = 0; j < 4; j++) tap(sum, s[e][j], x[j].x, x[j].y, x[j].z, x[j].w);
     return (sum.x + sum.y) + (sum.z + sum.w);
   }
-  DEVICE_METHOD void move(float g, const float4 (&k)[4], const float (&d)[EACH]) {
+  // What a row makes of it.
+  DEVICE_METHOD void move(const float (&g)[EACH], const float4 (&k)[4], const float (&d)[EACH]) {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        s[e][j] = scaled(s[e][j], g);
+        s[e][j] = scaled(s[e][j], g[e]);
         tap(s[e][j], k[j], d[e], d[e], d[e], d[e]);
       }
   }
-  // A row: its d and o, and the state behind it.
-  DEVICE_METHOD void step(const float4 (&k)[4], const float4 (&q)[4], const float (&v)[EACH], float g, float b, float kq,
-                          float (&d)[EACH], float (&o)[EACH]) {
+  // The d and o of a row behind this state.
+  DEVICE_METHOD void look(const float4 (&k)[4], const float4 (&q)[4], const float (&v)[EACH], const float (&g)[EACH],
+                          const float (&b)[EACH], float kq, float (&d)[EACH], float (&o)[EACH]) const {
     float of_k[EACH], of_q[EACH];
 #pragma unroll
     for (int e = 0; e < EACH; e++) of_k[e] = dot(e, k), of_q[e] = dot(e, q);
@@ -140,10 +143,9 @@ struct Columns {
         of_k[e] += __shfl_xor_sync(~0u, of_k[e], n), of_q[e] += __shfl_xor_sync(~0u, of_q[e], n);
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-      d[e] = __fmul_rn(b, fmaf(-g, of_k[e], v[e]));
-      o[e] = fmaf(kq, d[e], __fmul_rn(g, of_q[e]));
+      d[e] = __fmul_rn(b[e], fmaf(-g[e], of_k[e], v[e]));
+      o[e] = fmaf(kq, d[e], __fmul_rn(g[e], of_q[e]));
     }
-    move(g, k, d);
   }
 };
 
@@ -190,4 +192,23 @@ DEVICE void gate_row(const float* o, const Product& mixed, int z, const float* n
   add_up_in_turn(addends_of(mixed, m, z + column), v);
   gated(x, v, factor_of(mixed, squares), w0, w1, eps);
   write_activation(out, m, superblock, x);
+}
+
+// How many rows of a sequence the block that is the last of two heads may gate: null counters, one for two heads of each
+// sequence, leave that to `gate`.
+struct Gate {
+  u32* arrived;
+  const float* norm;
+  float eps;
+};
+
+// Whether this block is the last of `n` that count; all that they wrote is then seen. `order` is shared.
+DEVICE bool is_last(u32* counter, u32 n, u32* order) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) *order = atomicInc(counter, n - 1);
+  __syncthreads();
+  if (*order != n - 1) return false;
+  __threadfence();
+  return true;
 }

@@ -173,3 +173,20 @@ def test_what_is_tried_is_moved_on_by_its_path(card: Notes) -> None:
     both.check(both.step((0, 7, 4), (1, 6, 30), tried=(1, 0)))
     both.accept(0, [0, 1])
     both.check(both.step((0, 9, 1)))
+
+
+@pytest.mark.parametrize("heads", [(1, 2), (2, 6), (2, 2), (1, 4)])
+def test_a_tree_gives_each_path_what_it_gives_alone(card: Notes, heads: tuple[int, int]) -> None:
+    both = Both(*heads)
+    both.check(both.step((0, 0, 2)))
+    for size, near in ((32, 3), (32, 32), (20, 6), (5, 2)):
+        parents = [-1, *(int(both.rng.integers(max(-1, r - near), r)) for r in range(1, size))]
+        step = both.step((0, 2, size), parents=parents, tried=(1, 0))
+        got = both.check(step)
+        for row in {size - 1, *both.rng.integers(0, size, 3).tolist()}:
+            path = [row]
+            while parents[path[0]] >= 0:
+                path.insert(0, parents[path[0]])
+            alone = both.step((0, 2, len(path)), tried=(1, 0))
+            alone.tokens[:] = step.tokens[path]
+            np.testing.assert_array_equal(both.here(alone), got[path])

@@ -34,10 +34,12 @@ from engine.ops.cuda_step import (
     SEQUENCE,
     TILES,
     TOKENS,
+    VISITS,
     WANTED,
     StepVariables,
     part_of,
 )
+from engine.ops.visits import LEAF
 from kernels import variants
 from kernels.loader import SOURCES
 from kernels.variants import F16, INT8
@@ -358,6 +360,7 @@ def test_a_tree_sees_its_ancestors_and_a_sequence_has_its_slot() -> None:
     assert read(PLACES) == [5, 6, 70, 71, 72, 73] == read(LAST)
     assert read(MASKS) == [-1, -1, 0b1, 0b11, 0b101, 0b1101]
     assert read(BEFORE) == [-1, 0, -1, 2, 2, 4]
+    assert read(VISITS) == [0, 1, 0, 1 | LEAF, 2, 3 | LEAF]
     spans = card.memory[variables.spans // 4 :][:12].reshape(3, 4).tolist()
     first, last = (
         3 << 16 | 3 << 2,
