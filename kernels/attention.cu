@@ -5,7 +5,8 @@
 // tile has no rows. Tiles come first, so that blocks that read the same pages run at the same time. Split s takes pages s,
 // s + splits, ..; of each page a warp takes 16 tokens, with softmax statistics of its own, so that warps meet only at the end.
 // The order of sums depends on the split count alone: a row's bits do not depend on the batch. S = Q K^T and O = P V are f16
-// mma.m16n8k16 with f32 sums, loads go straight to operand registers.
+// mma.m16n8k16 with f32 sums, loads go straight to operand registers. Weights are relative to a whole number, so that another
+// one, of another split or of flash.cu, rounds them alike; and what is added up are the rounded ones.
 // combine: grid (superblocks, M), up to 4 warps, which share the splits: adds the splits and writes the next product's activations.
 // H200, 2026-11-29, 32 heads of 128 over 8: 4.3 us at 128 tokens; at 32,768 about 41 us a layer with combine (134 MB, 74 % of
 // read bandwidth); prompt of 2,048: 256 us a layer.
@@ -102,7 +103,7 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
           if (!sight[r].of(token + 8 * n + 2 * t + e)) s[n][2 * r + e] = NEVER * 2;
           most = fmaxf(most, s[n][2 * r + e]);
         }
-      most = fmaxf(quad_max(most), high[r]);
+      most = fmaxf(ceilf(quad_max(most)), high[r]);
       const float shrink = exp2f(high[r] - most);
       high[r] = most;
       sum[r] *= shrink;
@@ -111,13 +112,15 @@ attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u
 #pragma unroll
       for (int n = 0; n < 2; n++)
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-          s[n][2 * r + e] = exp2f(s[n][2 * r + e] - most);
-          sum[r] += s[n][2 * r + e];
-        }
+        for (int e = 0; e < 2; e++) s[n][2 * r + e] = exp2f(s[n][2 * r + e] - most);
     }
-    const u32 weights[4] = {half2_of(s[0][0], s[0][1]), half2_of(s[0][2], s[0][3]), half2_of(s[1][0], s[1][1]),
-                            half2_of(s[1][2], s[1][3])};
+    u32 weights[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const float* two = &s[k >> 1][2 * (k & 1)];
+      weights[k] = half2_of(two[0], two[1]);
+      sum[k & 1] += half2_low(weights[k]) + half2_high(weights[k]);
+    }
     // Slots beyond the sequence may hold anything, and 0 * NaN is NaN.
     u32 keep[2] = {~0u, ~0u};
     if (token + 16 > seen)

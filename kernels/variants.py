@@ -297,22 +297,36 @@ def of_head(head_dim: int) -> Iterator[Variant]:
 
 @dataclass(frozen=True, slots=True)
 class Flash:
-    """How `flash.cu` is built for a head size: rows of a tile, and bytes of dynamic shared memory."""
+    """How `flash.cu` is built for a head size: warps, rows of a tile, bytes of dynamic shared memory."""
 
     variant: Variant
+    warps: int
     rows: int
     shared: int
 
 
-def flash(head_dim: int, arch: int) -> Flash:
-    """The build for an architecture; blocks a multiprocessor are what registers allow without spills."""
-    warps = 4 if head_dim == 128 else 8
-    blocks = {64: 2, 128: 3 if 80 <= arch < 100 else 2, 256: 1}[head_dim]
-    step = 32 if head_dim <= 128 else 16
-    defines = {"HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks}
-    return Flash(
-        Variant("flash.cu", tuple(defines.items())), 16 * warps, 3 * 2 * 2 * step * head_dim
-    )
+def flash(head_dim: int, arch: int, few: bool) -> Flash:
+    """The build for an architecture; blocks a multiprocessor are what registers allow without spills.
+
+    Where tensor cores outrun shared memory a warp has two row tiles, if their sums fit its registers. Tiles
+    of a step of `few` rows are smaller there, so that there are enough of them; the bits are the same.
+    """
+    if arch in _SHARED and arch != 75:
+        shapes = {
+            64: (4, 3, 1, 64, 3, 0) if few else (4, 2, 2, 64, 3, 0),
+            128: (4, 3, 1, 32, 3, 0) if few else (4, 2, 2, 32, *((3, 3) if arch == 80 else (4, 4))),
+            256: (4, 2, 1, 32, 3, 4) if few else (8, 1, 1, 32, 3, 4 if arch == 100 else 2),
+        }
+    else:
+        shapes = {64: (8, 2, 1, 32, 3, 0), 128: (4, 2, 1, 32, 3, 0), 256: (8, 1, 1, 16, 3, 1)}
+    warps, blocks, tiles, step, stages, slabs = shapes[head_dim]
+    defines = {
+        "HEAD_DIM": head_dim, "WARPS": warps, "BLOCKS": blocks, "TILES": tiles, "STEP": step,
+        "STAGES": stages, "Q_SHARED": slabs,
+    }  # fmt: skip
+    rows = 16 * tiles * warps
+    shared = stages * 4 * step * head_dim + 64 * rows * slabs
+    return Flash(Variant("flash.cu", tuple(defines.items())), warps, rows, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +389,7 @@ def all_variants(arch: int) -> Iterator[Variant]:
             yield from of_set(types, INT8, arch)
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
-        yield flash(head_dim, arch).variant
+        yield from (flash(head_dim, arch, few).variant for few in (True, False))
     for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu", "ranks.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant

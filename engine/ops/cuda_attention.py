@@ -27,6 +27,7 @@ from engine.ops.cuda_step import TILES
 from kernels import variants
 
 PAGE = 64
+_FEW = 512  # rows of a step from which on its tiles are large
 _TOGETHER = 16  # rows of a block of `rope_store_rows` that takes values
 
 
@@ -61,21 +62,28 @@ class AttentionOps(Recorder):
         size = 2 * shape.n_kv_layers * self._layer_bytes
         self._kv = self._allocate("kv", size)
         self.card.runtime.memsetAsync(self._kv, 0, size, self.card.stream.ptr)
-        group = shape.n_heads // shape.n_kv_heads
-        self._flash = variants.flash(shape.head_dim, self.card.arch)
-        self._tile_heads = min(group, 16), min(group, self._flash.rows)
+        few, many = (variants.flash(shape.head_dim, self.card.arch, few) for few in (True, False))
+        self._flashes = few, many
         self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
         heads, dim = shape.n_heads, shape.head_dim
         states = heads * max(variants.MOST_SHORT * self._splits, self._rows)
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
         self._sums = self._allocate("work", states * dim * 4)
         self._stats = self._allocate("work", states * 8)
-        self.card.build([*variants.of_head(dim), self._flash.variant])
+        self.card.build([*variants.of_head(dim), few.variant, many.variant])
+
+    def _flash_for(self, rows: int) -> variants.Flash:
+        return self._flashes[rows > _FEW]
+
+    def _tile(self, rows: int) -> tuple[int, int]:
+        """Heads of a tile in a step of `rows`, and its (query, head) rows."""
+        of_tile = 16 if rows <= MOST_ROWS else self._flash_for(rows).rows
+        return min(self.shape.n_heads // self.shape.n_kv_heads, of_tile), of_tile
 
     def _tile_rows(self, rows: int) -> int:
         """Batch rows of a tile in a step of `rows`."""
-        short, long = self._tile_heads
-        return 16 // short if rows <= MOST_ROWS else self._flash.rows // long
+        heads, of_tile = self._tile(rows)
+        return of_tile // heads
 
     def page_bytes(self) -> int:
         return 2 * self.shape.n_kv_layers * self._page_bytes
@@ -123,7 +131,9 @@ class AttentionOps(Recorder):
         out = Buffer(s.n_heads * s.head_dim)
         _, tiled = variants.of_head(s.head_dim)
         attention = self.card.kernel(tiled, "attention")
-        flash = self.card.kernel(self._flash.variant, "flash", self._flash.shared)
+        flashes = {
+            flash: self.card.kernel(flash.variant, "flash", flash.shared) for flash in self._flashes
+        }
         combine, combine_rows = (
             self.card.kernel(tiled, name) for name in ("combine", "combine_rows")
         )
@@ -137,7 +147,7 @@ class AttentionOps(Recorder):
             rows = self._step.rows(p)
             store(p)
             tiles = Pointer(self._step.at(TILES, p))
-            tile_heads = self._tile_heads[not p.short]
+            tile_heads, _ = self._tile(p.rows)
             args: tuple[Any, ...] = (
                 queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
             )  # fmt: skip
@@ -146,7 +156,8 @@ class AttentionOps(Recorder):
             if p.short:
                 self._launch(attention, (p.tiles, blocks, splits), 128, args)
             else:
-                self._launch(flash, (blocks, 1, p.tiles), 2 * self._flash.rows, args)
+                flash = self._flash_for(p.rows)
+                self._launch(flashes[flash], (blocks, 1, p.tiles), 32 * flash.warps, args)
             product, to = self._product(qkv, p), activation_of(out, p)
             if not p.short and is_whole(product):
                 args = (

@@ -30,10 +30,13 @@ SPLITS = 3
 
 N_TOKENS, WIDTH, N_OUT, PAGES = 90, 512, 80, 6
 LIMITS = Limits(rows=256, sequences=3, pages=3 * PAGES, page_tokens=64, pages_per_sequence=PAGES)
+LONG = ((64, 0, 0), (33, 0, 0), (70, 40, 131), (1, 90, 17), (100, 0, 60))
 PROMPT, SIZES = 200, (1, 2, 3, 4, 7, 16, 32, 1, 5)
 
 
-def attention(ops: Any, shape: tuple[int, int, int, bool], seed: int) -> Callable[..., np.ndarray]:
+def attention(
+    ops: Any, shape: tuple[int, int, int, bool], seed: int, **options: Any
+) -> Callable[..., np.ndarray]:
     """A function: (tokens, start, sequence), .. -> products with rows of attention's result."""
     heads, kv_heads, dim, gated = shape
     rng = np.random.default_rng(seed)
@@ -46,6 +49,8 @@ def attention(ops: Any, shape: tuple[int, int, int, bool], seed: int) -> Callabl
     ops.allocate(Shape(1, WIDTH, N_OUT, heads, kv_heads, dim), LIMITS)
     if hasattr(ops, "_splits"):
         ops._splits = SPLITS
+    if hasattr(ops, "_kv"):  # NaN where nothing was stored
+        ops.card.runtime.memset(ops._kv, 0xFF, 2 * ops._layer_bytes)
 
     def numbers(values: np.ndarray) -> Any:
         return ops.upload(Tensor("x", values.shape, TYPES[0], values.view(np.uint8)))
@@ -54,7 +59,9 @@ def attention(ops: Any, shape: tuple[int, int, int, bool], seed: int) -> Callabl
         ones = numbers(np.ones(WIDTH, np.float32))
         qkv = ops.linear(ops.norm(ops.embed(numbers(table)), ones, 1e-5), ops.upload(w))
         rope = Rope(dim // 2, 1e4, interleaved=False)
-        a = ops.attend(qkv, 0, rope, numbers(norms[0]), numbers(norms[1]), 1e-5, gated=gated)
+        a = ops.attend(
+            qkv, 0, rope, numbers(norms[0]), numbers(norms[1]), 1e-5, gated=gated, **options
+        )
         ops.head(a, numbers(out))
 
     def run(*spans: tuple[np.ndarray, int, int]) -> np.ndarray:
@@ -114,3 +121,33 @@ def test_sequences_together_equal_each_alone(
     alone = np.concatenate([run(span) for span in spans])
     assert np.isfinite(together).all()
     np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    (
+        {},
+        {"window": 70},
+        {"causal": False},
+        {"window": 90, "window_per_row": False, "causal": False},
+    ),
+    ids=str,
+)
+def test_long_steps_equal_numpy(
+    make_ops: Any, shape: tuple[int, int, int, bool], options: dict[str, Any]
+) -> None:
+    seed = int(np.random.default_rng().integers(1 << 30))
+    run, reference = (
+        attention(ops, shape, seed, **options) for ops in (make_ops(Precision.EXACT), NumpyOps())
+    )
+    rng = np.random.default_rng(seed)
+    lengths = [0, 0, 0]
+    for sizes in LONG:
+        spans = []
+        for sequence, size in enumerate(sizes):
+            if size:
+                spans.append((rng.integers(0, N_TOKENS, size), lengths[sequence], sequence))
+            lengths[sequence] += size
+        got, want = run(*spans), reference(*spans)
+        assert ((got - want) ** 2).mean() < 1e-5 * (want**2).mean(), (seed, sizes)

@@ -76,6 +76,7 @@ static bool __any_sync(u32, bool v) {
 }
 
 static u32 pack2(u16 low, u16 high) { return (u32)low | (u32)high << 16; }
+static u32 half2_at_once(float low, float high) { return half2_of(low, high); }
 static float quad_max(float v) { v = fmaxf(v, __shfl_xor_sync(~0u, v, 1)); return fmaxf(v, __shfl_xor_sync(~0u, v, 2)); }
 static float quad_sum(float v) { v += __shfl_xor_sync(~0u, v, 1); return v + __shfl_xor_sync(~0u, v, 2); }
 template <typename T> static T __ldcg(const T* p) { return *p; }

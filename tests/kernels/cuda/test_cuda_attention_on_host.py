@@ -1,8 +1,9 @@
-"""rope.cu and attention.cu, launched as `attend` does, on the processor thread by thread, against NumPy."""
+"""rope.cu, attention.cu and flash.cu, launched as `attend` does, thread by thread, against NumPy."""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from engine.gguf import Tensor
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cuda import BUCKETS, CudaOps
-from engine.ops.cuda_buffers import Pass
+from engine.ops.cuda_buffers import MOST_ROWS, Pass
 from engine.ops.numpy_ops import NumpyOps
 from engine.quants import TYPES
 from kernels.variants import F16
@@ -71,7 +72,7 @@ class Both:
 
     def here(self, step: StepInput) -> np.ndarray:
         m = len(step.tokens)
-        rows = next(b for b in BUCKETS if b >= m)
+        rows = m if m > MOST_ROWS else next(b for b in BUCKETS if b >= m)
         tiles = self.ops._step.send(step, rows)
         y = np.full((rows, self.table.shape[1]), np.nan, np.float32)
         y[:m] = self.table[step.tokens]
@@ -148,3 +149,80 @@ def test_windows_and_blocks_that_see_themselves_whole(card: Notes, options: dict
         both.check(both.step((0, at, 30)))
     both.check(both.step((0, 150, 4)))
     both.check(both.step((0, 154, 11)))
+
+
+@pytest.mark.parametrize("shape", ((6, 2, 64), (4, 2, 128), (4, 2, 256)), ids=str)
+@pytest.mark.parametrize("arch", (86, 90))
+def test_short_and_long_steps_weigh_alike(
+    card: Notes, arch: int, shape: tuple[int, int, int]
+) -> None:
+    """Weights are rounded to f16: to others wherever they are relative to what is no power of two."""
+    card.capability = arch
+    both = Both(shape, 3)
+    text = both.rng.integers(0, TEXT, 170).astype(np.int32)
+    found = []
+    for sequence, sizes in enumerate(((60, 50, 60), (32, 28, 30, 20, 11, 32, 17))):
+        rows, at = [], 0
+        for size in sizes:
+            step = both.step((sequence, at, size))
+            step.tokens[:] = text[at : at + size]
+            rows.append(both.here(step))
+            at += size
+        found.append(np.concatenate(rows))
+    long, short = found
+    assert np.linalg.norm(long - short) < 6e-5 * np.linalg.norm(long)
+
+
+@pytest.mark.parametrize(
+    ("arch", "shape", "options"),
+    (
+        (90, (8, 2, 128), {}),
+        (90, (3, 1, 128), {"window": 50}),
+        (80, (8, 1, 128), {"gated": True}),
+        (86, (4, 2, 128), {"causal": False, "window": 70, "window_per_row": False}),
+        (75, (4, 1, 128), {}),
+        (90, (6, 1, 256), {"gated": True}),
+        (86, (2, 1, 256), {"window": 75}),
+        (90, (9, 3, 64), {"causal": False}),
+        (120, (36, 1, 64), {"window": 33}),
+    ),
+    ids=str,
+)
+def test_long_steps_equal_numpy_and_other_pieces(
+    card: Notes, arch: int, shape: tuple[int, int, int], options: dict[str, Any]
+) -> None:
+    card.capability = arch
+    both = Both(shape, 5, **options)
+    ctypes.memset(both.ops._kv, 0xFF, 2 * both.ops._layer_bytes)  # NaN where nothing was stored
+    text = both.rng.integers(0, TEXT, 250).astype(np.int32)
+
+    def read(sequence: int, sizes: tuple[int, ...]) -> np.ndarray:
+        rows, at = [], 0
+        for size in sizes:
+            step = both.step((sequence, at, size))
+            step.tokens[:] = text[at : at + size]
+            rows.append(both.check(step))
+            at += size
+        return np.concatenate(rows)
+
+    whole, pieces = read(0, (64, 63, 50)), read(1, (33, 51, 58))
+    if options.get("causal", True):
+        np.testing.assert_array_equal(whole[:142], pieces)
+    both.check(both.step((0, 177, 41), (1, 142, 20)))
+    both.check(both.step((0, 218, 33)))
+    both.check(both.step((1, 162, 20), (0, 251, 35)))
+
+
+def test_a_tree_in_a_long_step(card: Notes) -> None:
+    both = Both((36, 1, 64), 4)
+    both.check(both.step((0, 0, 64)))
+    both.check(both.step((1, 0, 61)))
+    step = both.step((0, 64, 40), (1, 61, 12))
+    parents = [-1, 0, 0, 1, 1, 2, 5, 3, 0, 8, -1, 10]
+    depth: list[int] = []
+    for i, parent in enumerate(parents):
+        depth.append(depth[parent] + 1 if parent >= 0 else 0)
+        step.positions[40 + i] = 61 + depth[i]
+    chain = [-1, *range(39)]
+    tree = [p + 40 if p >= 0 else -1 for p in parents]
+    both.check(replace(step, parents=np.array(chain + tree, np.int32)))
