@@ -290,8 +290,6 @@ class Engine:
             flight = flight or model.runner.launch(
                 step, {n: self._answers[n].sampler for n in spans}
             )
-            if speculation is not None and flight.launched is not None:
-                speculation.anticipate(step, model.ops)
             if not self._inbox:
                 self._ahead.follow(model, flight, flight.samplers)
             result, step = model.settle(flight), flight.step

@@ -70,6 +70,8 @@ class LoadedModel:
 
     def settle(self, flight: Flight) -> StepResult:
         """Collect a launched step, and let what it decided stand in pages and states."""
+        if self.speculation is not None and flight.launched is not None:
+            self.speculation.anticipate(flight.step, self.ops)
         scheduler, result = self.scheduler, self.runner.collect(flight)
         step = flight.step
         tried = [(i, span) for i, span in enumerate(step.spans) if span.draft is not None]
