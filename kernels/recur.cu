@@ -15,7 +15,7 @@ struct Row {
 
 // Grid (n_v / HEADS * SLICES, sequences), 128 threads. A row of blocks more zeroes the activations of rows that belong to nobody,
 // where there is a gate. Spans of `least` rows that are not tried are left to delta_chunk.cu.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 2)
 recur(const int4* __restrict__ spans, const int* __restrict__ visits, const u32* __restrict__ masks, float* __restrict__ states,
       float* __restrict__ tails, Values s, int least, Product mixed, Gate gate, int rows, const int* __restrict__ positions,
       Activation out) {
