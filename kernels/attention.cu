@@ -7,7 +7,8 @@
 // The order of sums depends on the split count alone: a row's bits do not depend on the batch. S = Q K^T and O = P V are f16
 // mma.m16n8k16 with f32 sums, loads go straight to operand registers. Weights are relative to a whole number, so that another
 // one, of another split or of flash.cu, rounds them alike; and what is added up are the rounded ones.
-// combine: grid (superblocks, M), up to 4 warps, which share the splits: adds the splits and writes the next product's activations.
+// combine: grid (superblocks, M), up to 4 warps, which share the splits: adds the splits, or with `splits` 0 what blocks of
+// flash.cu share, and writes the next product's activations.
 // H200, 2026-11-29, 32 heads of 128 over 8: 4.3 us at 128 tokens; at 32,768 about 41 us a layer with combine (134 MB, 74 % of
 // read bandwidth); prompt of 2,048: 256 us a layer.
 #include "activation.cuh"
@@ -204,7 +205,7 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
   __shared__ float others[3][18][32];
   const int superblock = blockIdx.x, m = blockIdx.y, lane = threadIdx.x & 31;
   const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5, column = 256 * superblock + 8 * lane;
-  const int limit = rows.positions[m] < 0 ? -1 : rows.sight(m, view).limit, used = min(splits, limit / PAGE + 1);
+  const int limit = rows.positions[m] < 0 ? -1 : rows.sight(m, view).limit, used = splits ? min(splits, limit / PAGE + 1) : rows.shares[m] & 15;
   const bool wanted = column < columns && limit >= 0;
   wait_for_previous(out);
 
@@ -220,8 +221,7 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
     v[6] = v[6] * shrink + b.z * share, v[7] = v[7] * shrink + b.w * share;
   };
   if (wanted) {
-    const size_t row = ((size_t)m * columns + column) / HEAD_DIM * splits;
-    const float* from = sums + row * HEAD_DIM + column % HEAD_DIM;
+    const int head = column / HEAD_DIM, heads = columns / HEAD_DIM;
     constexpr int BATCH = 4;  // all of them are asked for before the first is added
 #pragma unroll 1
     for (int first = warp; first < used; first += BATCH * warps) {
@@ -230,8 +230,11 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
 #pragma unroll
       for (int i = 0; i < BATCH; i++) {
         const int s = first + i * warps;
-        stat[i] = __ldcg(stats + row + min(s, used - 1));
-        a[i] = load4(from + s * HEAD_DIM, s < used), b[i] = load4(from + s * HEAD_DIM + 4, s < used);
+        const int some = min(s, used - 1);
+        const size_t at = splits ? ((size_t)m * heads + head) * splits + some : (size_t)rows.result(m, some) * heads + head;
+        const float* from = sums + at * HEAD_DIM + column % HEAD_DIM;
+        stat[i] = __ldcg(stats + at);
+        a[i] = load4(from, s < used), b[i] = load4(from + 4, s < used);
       }
 #pragma unroll
       for (int i = 0; i < BATCH; i++)
@@ -275,11 +278,11 @@ combine(const float* __restrict__ sums, const float2* __restrict__ stats, Rows r
 
 constexpr int ROWS = 2;
 
-// The same for many rows, whose sums are of one split, of a product that lies whole where there are gates: grid (superblocks,
-// ceil(M / (4 ROWS))), 128 threads, a warp 256 columns of ROWS rows.
-extern "C" __global__ void __launch_bounds__(128, 8)
-combine_rows(const float* __restrict__ sums, const float2* __restrict__ stats, const int* __restrict__ positions, int columns, int M,
-             Product qkv, int gated, Activation out) {
+// The same for many rows, of a product that lies whole where there are gates: grid (superblocks, ceil(M / (4 ROWS))), 128 threads,
+// a warp 256 columns of ROWS rows.
+extern "C" __global__ void __launch_bounds__(128, 7)
+combine_rows(const float* __restrict__ sums, const float2* __restrict__ stats, Rows rows, int columns, int M, Product qkv, int gated,
+             Activation out) {
   const int superblock = blockIdx.x, first = ROWS * (4 * blockIdx.y + (threadIdx.x >> 5)), column = piece_column(superblock);
   const int head = min(column, columns - 1) / HEAD_DIM;  // of both pieces
   const float* factors = gated ? factors_at(qkv, (2 * head + 1) * HEAD_DIM) : nullptr;
@@ -290,14 +293,29 @@ combine_rows(const float* __restrict__ sums, const float2* __restrict__ stats, c
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     const int m = min(first + r, M - 1);
-    const bool is_there = positions[m] >= 0;
+    const bool is_there = rows.positions[m] >= 0;
     const float *from = sums + (size_t)m * columns + column, *of_gate = qkv.y + (size_t)m * qkv.width + column + (head + 1) * HEAD_DIM;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       const bool inside = is_there && column + 16 * i < columns;
       part[r][i] = load4(from + 16 * i, inside), gate[r][i] = load4(of_gate + 16 * i, inside && gated);
     }
-    whole[r] = is_there ? __fdividef(1.0f, __ldcg(&stats[(size_t)m * (columns / HEAD_DIM) + head].y)) : 0;
+    const int heads = columns / HEAD_DIM, shares = is_there ? rows.shares[m] & 15 : 0;
+    float2 all = is_there ? __ldcg(stats + (size_t)m * heads + head) : make_float2(0, 1);
+#pragma unroll 1
+    for (int s = 1; s < shares; s++) {
+      const size_t at = (size_t)rows.result(m, s) * heads + head;
+      const float2 more = __ldcg(stats + at);
+      const float higher = fmaxf(all.x, more.x), shrink = power_of_2(all.x - higher), share = power_of_2(more.x - higher);
+      all = make_float2(higher, all.y * shrink + more.y * share);
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        const float4 v = load4(sums + at * HEAD_DIM + column % HEAD_DIM + 16 * i, column + 16 * i < columns);
+        float4& p = part[r][i];
+        p = make_float4(p.x * shrink + v.x * share, p.y * shrink + v.y * share, p.z * shrink + v.z * share, p.w * shrink + v.w * share);
+      }
+    }
+    whole[r] = is_there ? __fdividef(1.0f, all.y) : 0;
     squares[r] = gated ? read_squares(qkv, m) : 0, factor[r] = factors ? load1(factors + m, true) : 1;
   }
 #pragma unroll

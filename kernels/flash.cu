@@ -1,4 +1,4 @@
-// softmax(q k / sqrt(d)) v over pages for long steps; the result is `attention.cu`'s with one split, for its `combine`.
+// softmax(q k / sqrt(d)) v over pages for long steps, for the `combine` of attention.cu; blocks may share the pages of a tile.
 //
 // Grid (key/value heads x head groups, 1, tiles), WARPS warps. A tile is up to 16 TILES WARPS (query, head) rows of one
 // sequence that share a key/value head, as in attention.cu; a warp has 16 TILES of them, so that a fragment of keys or values
@@ -23,24 +23,26 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
       float* __restrict__ sums, float2* __restrict__ stats) {
   extern __shared__ __align__(128) u8 ring[];
   const int4 tile = tiles[gridDim.z - 1 - blockIdx.z];
+  const int n_rows = tile.y & 255, share = tile.y >> 8;
   const int group = n_heads / n_kv_heads, kv = blockIdx.x % n_kv_heads, first_head = blockIdx.x / n_kv_heads * tile_heads;
   const int heads = min(tile_heads, group - first_head);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int4 span = rows.spans[tile.w];
   const int seen = view.causal ? tile.z : span.w + span.y;
-  if (tile.y == 0) {
+  if (n_rows == 0) {
     wait_for_previous();
     return;
   }
-  // Registers are short: what the rows of a tile see, and as `first`, which is the same for all of them, which head of `queries`,
-  // `sums` and `stats` is theirs: two blocks with 48 KB of stages just fit 100 KB.
+  auto place_of = [&](int i, int m) { return m * n_heads + kv * group + first_head + i % heads; };
+  // Registers are short: what the rows of a tile see, and as `first`, which is the same for all of them, which head of `sums` and
+  // `stats` is theirs: two blocks with 48 KB of stages just fit 100 KB.
   __shared__ Sight sights[ROWS * WARPS];
-  auto place_of = [&](int n, int r) { return sights[ROWS * warp + 16 * n + 8 * r + g].first; };
+  auto result_of = [&](int n, int r) { return sights[ROWS * warp + 16 * n + 8 * r + g].first; };
   for (int i = ROWS * warp + lane; i < ROWS * (warp + 1); i += 32) {
     const int query = i / heads;
-    Sight sight = rows.sight(tile.x + min(query, tile.y - 1), view);
-    if (query >= tile.y) sight.limit = -1;
-    sight.first = query < tile.y ? (tile.x + query) * n_heads + kv * group + first_head + i % heads : -1;
+    Sight sight = rows.sight(tile.x + min(query, n_rows - 1), view);
+    if (query >= n_rows) sight.limit = -1;
+    sight.first = query < n_rows ? place_of(i, rows.result(tile.x + query, share)) : -1;
     sights[i] = sight;
   }
   __syncwarp();
@@ -48,13 +50,15 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   let_next_start();
 
   // Places below `clear` are seen by all rows, but for a window. Trees have up to 32 rows.
-  const int clear = !view.causal ? seen : span.y > 32 ? tile.z - tile.y + 1 : span.w;
-  const int begin = rows.lowest(tile, view) / STEP * STEP;
+  const int clear = !view.causal ? seen : span.y > 32 ? tile.z - n_rows + 1 : span.w;
+  // Each share is as many pages of all that the sequence has.
+  const int shares = rows.shares[tile.x] & 15, each = ((span.w + span.y + PAGE - 1) / PAGE + shares - 1) / shares * PAGE;
+  const int begin = max(rows.lowest(tile, view) / STEP * STEP, share * each), end = min(seen, (share + 1) * each);
   const int* const pages = rows.page_table + (size_t)tile.w * rows.pages_per_sequence;
   // Of the next stage; its page is asked for one stage before.
-  int page = pages[begin / PAGE], next = begin, slot = 0;
+  int page = begin < end ? pages[begin / PAGE] : 0, next = begin, slot = 0;
   auto fetch = [&]() {
-    if (next < seen) {
+    if (next < end) {
       const size_t base = ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM) + (next % PAGE) * HEAD_DIM;
       u8* to = ring + slot;
 #pragma unroll
@@ -64,7 +68,7 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
         copy16(to + HALF + 16 * piece, values + base + 8 * piece);
       }
       next += STEP, slot = after(slot);
-      if (next < seen) page = pages[next / PAGE];
+      if (next < end) page = pages[next / PAGE];
     }
     copies_commit();
   };
@@ -77,15 +81,15 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   };
 #pragma unroll
   for (int n = 0; n < TILES; n++) {
-    const int place[2] = {place_of(n, 0), place_of(n, 1)};
+    const uint4* from[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int i = ROWS * warp + 16 * n + 8 * r + g, query = min(i / heads, n_rows - 1);
+      from[r] = (const uint4*)(queries + (size_t)place_of(i, tile.x + query) * HEAD_DIM);
+    }
 #pragma unroll
     for (int i = 0; i < SLABS; i++) {
-      uint4 words[2];
-#pragma unroll
-      for (int r = 0; r < 2; r++) {
-        words[r] = make_uint4(0, 0, 0, 0);
-        if (place[r] >= 0) words[r] = ((const uint4*)(queries + (size_t)place[r] * HEAD_DIM))[4 * i + t];
-      }
+      const uint4 words[2] = {from[0][4 * i + t], from[1][4 * i + t]};
       const uint4 low = make_uint4(words[0].x, words[1].x, words[0].y, words[1].y);
       const uint4 high = make_uint4(words[0].z, words[1].z, words[0].w, words[1].w);
       if (i >= Q_SHARED) q[max(i - Q_SHARED, 0)][n][0] = low, q[max(i - Q_SHARED, 0)][n][1] = high;
@@ -97,7 +101,7 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   for (int n = 0; n < TILES; n++) {
     sum[n][0] = sum[n][1] = 0;
 #pragma unroll
-    for (int r = 0; r < 2; r++) high[n][r] = place_of(n, r) < 0 ? 0 : NEVER;
+    for (int r = 0; r < 2; r++) high[n][r] = result_of(n, r) < 0 ? 0 : NEVER;
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS; i++)
 #pragma unroll
@@ -211,14 +215,14 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   };
 
 #pragma unroll 1
-  for (int token = begin; token < seen; token += STEP) {
+  for (int token = begin; token < end; token += STEP) {
     copies_wait<STAGES - 2>();
     __syncthreads();
     fetch();
-    if (token + STEP > seen) {
+    if (token + STEP > end) {
       // Slots beyond the sequence may hold anything, and 0 * NaN is NaN.
       for (int i = threadIdx.x; i < HALF / 16; i += 32 * WARPS) {
-        const int left = seen - token - i / (HEAD_DIM * 2) * 16 - i % 4 * 2;
+        const int left = end - token - i / (HEAD_DIM * 2) * 16 - i % 4 * 2;
         u32* const words = (u32*)(ring + now + HALF + 16 * i);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -237,9 +241,9 @@ flash(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* 
   for (int n = 0; n < TILES; n++)
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      const int place = place_of(n, r);
-      if (place < 0) continue;
-      const size_t at = place;
+      const int result = result_of(n, r);
+      if (result < 0) continue;
+      const size_t at = result;
       if (t == 0) stats[at] = make_float2(high[n][r], sum[n][r]);
       float* to = sums + at * HEAD_DIM + 2 * t;
 #pragma unroll

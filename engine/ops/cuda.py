@@ -44,7 +44,7 @@ from engine.ops.cuda_library import OWN, Library
 from engine.ops.cuda_long import LongSteps
 from engine.ops.cuda_ranks import Ranking
 from engine.ops.cuda_rows import DeviceRows, Spare, fill, joined
-from engine.ops.cuda_step import BEFORE, TOKENS, StepVariables, part_of
+from engine.ops.cuda_step import BEFORE, TOKENS, part_of
 from engine.ops.cuda_trust import Distrust, distrust_of
 from engine.ops.cuda_weights import WeightOps
 from kernels import variants
@@ -121,8 +121,6 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         self.shape, self._limits = shape, limits
         self._rows = -(-limits.rows // 64) * 64
         self._allocate_attention()
-        at = self._allocate("work", StepVariables.size(self._rows, limits))
-        self._step = StepVariables(self.card, at, self._rows, limits, self._tile_rows)
         if shape.delta is not None:
             self._allocate_states()
         # Rows that are tried come beside others, and a prompt is to be read alike with drafts and without.

@@ -23,11 +23,13 @@ from engine.ops.cuda_buffers import (
 )
 from engine.ops.cuda_device import Weight, told
 from engine.ops.cuda_recorder import Recorder
-from engine.ops.cuda_step import TILES
+from engine.ops.cuda_step import TILES, StepVariables
 from kernels import variants
 
 PAGE = 64
 _FEW = 512  # rows of a step from which on its tiles are large
+_MOST_SHARES, _SHARED, _LEAST_SEEN = 8, 768, 512
+"""Blocks that share the tokens of a tile, their rows together, and the tokens of each."""
 _TOGETHER = 16  # rows of a block of `rope_store_rows` that takes values
 
 
@@ -55,7 +57,7 @@ class AttentionOps(Recorder):
     _layer_bytes: int
 
     def _allocate_attention(self) -> None:
-        """Pages, and room for queries and for what the blocks of a row have added up."""
+        """Pages, a step's variables, and room for queries and for what the blocks of a row have added up."""
         shape, limits = self.shape, self._limits
         self._page_bytes = shape.n_kv_heads * PAGE * shape.head_dim * 2
         self._layer_bytes = limits.pages * self._page_bytes
@@ -66,14 +68,29 @@ class AttentionOps(Recorder):
         self._flashes = few, many
         self._splits = max(1, min(64, -(-2 * self.card.processors // shape.n_kv_heads)))
         heads, dim = shape.n_heads, shape.head_dim
-        states = heads * max(variants.MOST_SHORT * self._splits, self._rows)
+        states = heads * max(variants.MOST_SHORT * self._splits, self._rows + self._share_rows())
         self._queries = self._allocate("work", self._rows * heads * dim * 2)
         self._sums = self._allocate("work", states * dim * 4)
         self._stats = self._allocate("work", states * 8)
         self.card.build([*variants.of_head(dim), few.variant, many.variant])
+        at = self._allocate("work", StepVariables.size(self._rows, limits))
+        self._step = StepVariables(
+            self.card, at, self._rows, limits, self._tile_rows, self._shares, self._share_rows()
+        )
 
     def _flash_for(self, rows: int) -> variants.Flash:
         return self._flashes[rows > _FEW]
+
+    def _shares(self, rows: int, seen: int) -> int:
+        """How many blocks share the `seen` tokens of a sequence of `rows` rows in a long step, if these make
+        few tiles. They follow from the sequence alone, and tiles with them are no more than rows."""
+        tiles = -(-rows // self._tile_rows(MOST_ROWS + 1))
+        together = _SHARED // (-(-rows // 64) * 64)
+        return max(1, min(_MOST_SHARES, together, seen // _LEAST_SEEN, rows // tiles))
+
+    def _share_rows(self) -> int:
+        """Rows for the results of shares after the first, of two sequences."""
+        return min(2 * _SHARED, (_MOST_SHARES - 1) * self._rows)
 
     def _tile(self, rows: int) -> tuple[int, int]:
         """Heads of a tile in a step of `rows`, and its (query, head) rows."""
@@ -152,7 +169,7 @@ class AttentionOps(Recorder):
                 queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
             )  # fmt: skip
             blocks = s.n_kv_heads * -(-group // tile_heads)
-            splits = self._splits if p.short else 1
+            splits = self._splits if p.short else 0
             if p.short:
                 self._launch(attention, (p.tiles, blocks, splits), 128, args)
             else:
@@ -161,8 +178,7 @@ class AttentionOps(Recorder):
             product, to = self._product(qkv, p), activation_of(out, p)
             if not p.short and is_whole(product):
                 args = (
-                    sums, stats, Pointer(rows.positions), Int(out.width), Int(p.rows), product, Int(gated),
-                    to,
+                    sums, stats, rows, Int(out.width), Int(p.rows), product, Int(gated), to
                 )  # fmt: skip
                 self._launch_many(combine_rows, out.width, p, args)
                 return

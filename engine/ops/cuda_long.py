@@ -27,7 +27,10 @@ class LongSteps(AttentionOps):
                 rows = -(-rows // FILLED) * FILLED
         tiles = self._step.send(step, rows)
         if rows > MOST_ROWS:
-            tiles = max(tiles, -(-rows // self._tile_rows(rows)))
+            least = -(-rows // self._tile_rows(rows))
+            if tiles > least and rows <= MOST_REPLAYED:
+                tiles = rows  # of which there are no more, so that few numbers of them come again
+            tiles = max(tiles, least)
         return Pass(rows, form, tiles, 0, 0, sequences)
 
     def _is_replayed(self, p: Pass) -> bool:

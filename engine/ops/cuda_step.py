@@ -15,7 +15,7 @@ from engine.ops.cuda_device import Card
 from engine.ops.cuda_ranks import RANKED
 from engine.ops.visits import visits
 
-TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, BEFORE, TILES = range(9)
+TOKENS, POSITIONS, SEQUENCE, WANTED, PLACES, LAST, MASKS, SHARES, BEFORE, TILES = range(10)
 VISITS = TILES + 4
 _WIDTH = VISITS + 1
 """int32 numbers of a row, four of them of attention's tiles."""
@@ -26,7 +26,8 @@ class Rows(ctypes.Structure):
 
     _fields_ = (
         ("positions", Pointer), ("sequence", Pointer), ("places", Pointer), ("limits", Pointer),
-        ("masks", Pointer), ("spans", Pointer), ("page_table", Pointer), ("pages_per_sequence", Int),
+        ("masks", Pointer), ("shares", Pointer), ("spans", Pointer), ("page_table", Pointer),
+        ("pages_per_sequence", Int),
     )  # fmt: skip
 
 
@@ -41,13 +42,16 @@ class _Place:
 
 class StepVariables:
     """int32 arrays of a row each (tokens, positions, sequence, wanted rows, places of their keys, the last
-    place that they see, whom they see of the step, the row before them, attention's tiles, what `visits`
-    gives), from how many tokens those of up to `MOST_CHOSEN` wanted rows are chosen, of a sequence each
-    (first row, rows, 2^16 source + 4 slot + 2 later + tried, place of the first row), and the page table.
+    place that they see, whom they see of the step, which blocks of attention share that, the row before
+    them, attention's tiles, what `visits` gives), from how many tokens those of up to `MOST_CHOSEN` wanted
+    rows are chosen, of a sequence each (first row, rows, 2^16 source + 4 slot + 2 later + tried, place of the
+    first row), and the page table.
 
     Steps of up to `MOST_ROWS` rows have a small place of their own, so that little is copied for them. The
     host has two places in turn: one is filled while the card may still read the other.
-    `tile_rows` says how many batch rows a tile of attention takes in a step of so many.
+    `tile_rows` says how many batch rows a tile of attention takes in a step of so many, `shares` how many
+    blocks share what so many rows of a sequence in a long step see, so many tokens; those after the first
+    have the results of up to `room` rows.
     """
 
     def __init__(
@@ -57,8 +61,11 @@ class StepVariables:
         rows: int,
         limits: Limits,
         tile_rows: Callable[[int], int],
+        shares: Callable[[int, int], int] = lambda rows, seen: 1,
+        room: int = 0,
     ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
+        self._shares, self._room = shares, room
         self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
         self._known = _WIDTH * MOST_ROWS
         self._spans = self._known + MOST_CHOSEN
@@ -102,7 +109,7 @@ class StepVariables:
 
     def rows(self, p: Pass) -> Rows:
         """What kernels of attention read."""
-        arrays = (POSITIONS, SEQUENCE, PLACES, LAST, MASKS)
+        arrays = (POSITIONS, SEQUENCE, PLACES, LAST, MASKS, SHARES)
         return Rows(*(self.at(a, p) for a in arrays), self.spans, self.page_table, self._pages)
 
     def send(self, step: StepInput, rows: int) -> int:
@@ -158,9 +165,9 @@ class StepVariables:
     ) -> list[tuple[int, int, int, int]]:
         """Fill in what rows see, and the spans; returns attention's tiles.
 
-        A tile is (first row, rows, places that the last one sees, sequence).
+        A tile is (first row, rows + 256 share, places that the last one sees, sequence).
         """
-        m = len(step.tokens)
+        m, used = len(step.tokens), 0
         edges = np.flatnonzero(np.diff(step.sequence)) + 1
         tiles = []
         for begin, end in zip([0, *edges.tolist()], [*edges.tolist(), m], strict=True):
@@ -179,9 +186,18 @@ class StepVariables:
                 arrays[BEFORE, begin] = begin - 1
             tried = bool(step.tried[number]) if len(step.tried) else False
             spans[number] = begin, n, source << 16 | slot << 2 | is_later << 1 | tried, first
+            shares = 1 if m <= MOST_ROWS else self._shares(n, first + n)
+            if used + n * (shares - 1) > self._room:
+                shares = 1
+            results = self._rows + used + (shares - 1) * np.arange(n)
+            arrays[SHARES, begin:end] = results << 4 | shares
+            used += n * (shares - 1)
             for row in range(begin, end, tile_rows):
                 last = min(row + tile_rows, end)
-                tiles.append((row, last - row, first + last - begin, number))
+                tiles += [
+                    (row, last - row | share << 8, first + last - begin, number)
+                    for share in range(shares)
+                ]
         return tiles
 
     @staticmethod

@@ -25,10 +25,12 @@ struct View {
 };
 
 // The variables of a step's rows: positions (-1: padding), their sequences, the places of their keys, and what they see.
-// `spans`: {first row, rows, slots, place of the first row} of each sequence.
+// `spans`: {first row, rows, slots, place of the first row} of each sequence. `shares`: how many blocks of a long step share the
+// pages that a row sees, and 16 times where the result of the second lies, as a row; those of the others follow.
 struct Rows {
   const int *positions, *sequence, *places, *limits;
   const u32* masks;
+  const int* shares;
   const int4* spans;
   const int* page_table;
   int pages_per_sequence;
@@ -45,6 +47,8 @@ struct Rows {
     if (!view.per_row) return max(0, span.w - view.window);
     return max(0, (span.y <= 32 ? span.w : positions[tile.x]) - view.window + 1);
   }
+  // The row of `sums` and `stats` that holds what one of its blocks adds up.
+  DEVICE_METHOD int result(int m, int block) const { return block ? (shares[m] >> 4) + block - 1 : m; }
   DEVICE_METHOD int page(int of_sequence, int index) const {
     return page_table[(size_t)of_sequence * pages_per_sequence + index];
   }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.gguf import Tensor
+from engine.ops import cuda_attention
 from engine.ops.base import Limits, Rope, Shape, StepInput
 from engine.ops.cuda import BUCKETS, CudaOps
 from engine.ops.cuda_buffers import MOST_ROWS, Pass
@@ -226,3 +227,39 @@ def test_a_tree_in_a_long_step(card: Notes) -> None:
     chain = [-1, *range(39)]
     tree = [p + 40 if p >= 0 else -1 for p in parents]
     both.check(replace(step, parents=np.array(chain + tree, np.int32)))
+
+
+@pytest.mark.parametrize(
+    ("arch", "shape", "options", "whole"),
+    (
+        (90, (8, 2, 128), {}, True),
+        (90, (6, 1, 256), {"gated": True, "window": 100}, True),
+        (86, (4, 2, 64), {"causal": False}, False),
+    ),
+    ids=str,
+)
+def test_blocks_share_what_few_rows_see(
+    card: Notes,
+    monkeypatch: pytest.MonkeyPatch,
+    arch: int,
+    shape: tuple[int, int, int],
+    options: dict[str, Any],
+    whole: bool,
+) -> None:
+    card.capability = arch
+    monkeypatch.setattr(cuda_attention, "_LEAST_SEEN", 40)
+    monkeypatch.setattr(cuda_attention, "is_whole", lambda product: whole)
+    monkeypatch.setattr(f"{__name__}.LIMITS", replace(LIMITS, rows=128))
+    both = Both(shape, 5, **options)
+    ctypes.memset(both.ops._kv, 0xFF, 2 * both.ops._layer_bytes)  # NaN where nothing was stored
+    both.check(both.step((0, 0, 64)))
+    both.check(both.step((1, 0, 117)))
+    both.check(both.step((0, 64, 64)))
+    together = both.step((0, 128, 40), (1, 117, 63))
+    tiles = [both.ops._shares(40, 168), both.ops._shares(63, 180)]
+    assert min(tiles) > 1
+    got = both.check(together)
+    for sequence, (begin, end) in enumerate(((0, 40), (40, 103))):
+        alone = both.step((sequence, (128, 117)[sequence], end - begin))
+        alone.tokens[:] = together.tokens[begin:end]
+        np.testing.assert_array_equal(both.check(alone), got[begin:end])
