@@ -260,7 +260,7 @@ gate(const float* __restrict__ o, Product mixed, int z, const float* __restrict_
      int columns, float eps, Activation out) {
   const int superblock = blockIdx.x, m = blockIdx.y, lane = threadIdx.x & 31, column = 256 * superblock + 8 * lane;
   const bool inside = column < columns && positions[m] >= 0;
-  const Addends addends = addends_of(mixed, m, z + (column < columns ? column : 0));
+  const Addends addends[1] = {addends_of(mixed, m, z + (column < columns ? column : 0))};
   const float4 *of_norm = (const float4*)(norm + column % DIM), w0 = of_norm[0], w1 = of_norm[1];
   wait_for_previous(out);
   float v[8], x[8] = {};

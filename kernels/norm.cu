@@ -2,20 +2,23 @@
 //
 // RMSNorm's factor 1 / sqrt(mean(x^2) + eps) is one number a row, so it can wait: the readers of the next product apply it
 // (include/product.cuh), and no block has to see a whole row.
-// Grid (superblocks, M): a block of 1 or 8 warps takes 256 columns of a row. `columns` is a multiple of 8.
+// Grid (superblocks, M), or (superblocks, M / 2) of add_norm_two: a block takes 256 columns of a row, or two. `columns` is a multiple of 8.
 // H200, 2026-11-30: 1.9 us in the graph of an 8B at M = 1, 4,096 columns and eight parts.
 #include "activation.cuh"
 #include "product.cuh"
 
-// Where nothing is to be added `y.count` is 0 and y.y is x. `squares` (M, superblocks).
-extern "C" __global__ void __launch_bounds__(256, 2)
-add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
-         Activation out) {
-  const int superblock = blockIdx.x, superblocks = gridDim.x, m = blockIdx.y, lane = threadIdx.x & 31;
-  const int column = 256 * superblock + 8 * lane;
+// A block's R rows: 1 or 8 warps share the parts of all, warp r then does the rest of row r. Where nothing is to be added `y.count`
+// is 0 and y.y is x. `squares` (M, superblocks).
+template <int R>
+DEVICE void norm(float* __restrict__ x, const Product& y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
+                 const Activation& out) {
+  const int superblock = blockIdx.x, superblocks = gridDim.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int m = R * blockIdx.y + min(warp, R - 1), column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
-  const Addends addends = addends_of(y, m, inside ? column : 0);
-  const bool last = inside && threadIdx.x < 32;  // of the warp that does the rest
+  Addends addends[R];
+#pragma unroll
+  for (int r = 0; r < R; r++) addends[r] = addends_of(y, R * blockIdx.y + r, inside ? column : 0);
+  const bool last = inside && warp < R;  // of the warps that do the rest
   const float4 wa = load4(weight + column, last), wb = load4(weight + column + 4, last);
   const float w[8] = {wa.x, wa.y, wa.z, wa.w, wb.x, wb.y, wb.z, wb.w};
   wait_to_read(out);
@@ -46,6 +49,18 @@ add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int
   for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
   if (lane == 0) squares[m * superblocks + superblock] = sum;
   write_activation(out, m, superblock, v);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+add_norm(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
+         Activation out) {
+  norm<1>(x, y, weight, columns, squares, out);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+add_norm_two(float* __restrict__ x, Product y, const float* __restrict__ weight, int columns, float* __restrict__ squares,
+             Activation out) {
+  norm<2>(x, y, weight, columns, squares, out);
 }
 
 constexpr int ROWS = 2;

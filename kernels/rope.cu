@@ -1,19 +1,21 @@
 // From the product q|k|v to attention's inputs: per-head RMSNorm where the model has one, rope, keys and values to their pages.
 //
-// Grid (n_heads + 2 n_kv_heads, M), one warp a head. Without queries, n_heads = 0, it only stores.
+// Grid (n_heads + 2 n_kv_heads, M / warps of a block), up to four warps: one takes a head of a row. Without queries, n_heads = 0, it
+// only stores.
 // Queries become f16 [m][head][HEAD_DIM], times log2(e) / sqrt(HEAD_DIM). A row at position -1 pads a bucket: nothing is stored.
 // H200, 2026-11-29: 4.0 us for 48 heads of 128, by itself.
 #include "pages.cuh"
 #include "product.cuh"
 
 // `frequencies` are the pairs' angles for each position over pi, in double: angle / pi modulo 2 stays exact at any position.
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(128)
 rope_store(Product qkv, Rows rows, int gated, const float* __restrict__ q_norm, const float* __restrict__ k_norm, float eps, const double* __restrict__ frequencies, int n_rot, int interleaved,
            float magnitude, int n_heads, int n_kv_heads, u16* __restrict__ queries, u16* __restrict__ keys,
            u16* __restrict__ values) {
-  __shared__ float head[HEAD_DIM];
+  __shared__ float heads[4][HEAD_DIM];
   constexpr int TURNS = (HEAD_DIM + 127) / 128, PAIRS = (HEAD_DIM + 63) / 64;
-  const int h = blockIdx.x, m = blockIdx.y, lane = threadIdx.x;
+  const int h = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m = (blockDim.x >> 5) * blockIdx.y + warp;
+  float* head = heads[warp];
   const bool is_query = h < n_heads, is_value = h >= n_heads + n_kv_heads;
   const int position = rows.positions[m];
   const float* norm = is_query ? q_norm : is_value ? nullptr : k_norm;

@@ -1,7 +1,8 @@
 // h = silu(gate) * up of a product gate|up, written in the forms that the next product reads.
 //
 // Grid (superblocks, M), four warps that share the addends of 256 columns, two those of gate and two those of up; or, not
-// `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. Both add in one order. `columns` is a multiple of 8.
+// `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. swiglu_four: grid (superblocks, M / 4), the four warps share
+// the addends of four rows. All add in one order. `columns` is a multiple of 8.
 #include "activation.cuh"
 #include "product.cuh"
 
@@ -10,6 +11,17 @@ typedef Coming<8, 1> Half;  // every other addend
 DEVICE void add(float (&v)[8], const float (&other)[8]) {
 #pragma unroll
   for (int j = 0; j < 8; j++) v[j] += other[j];
+}
+
+DEVICE void finish(const Product& gate_up, float squares, bool inside, float (&h)[8], const float (&up)[8], const Activation& out, int m,
+                   int superblock) {
+  const float factor = factor_of(gate_up, squares);
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    const float gate = factor * h[j];
+    h[j] = inside ? gate / (1 + __expf(-gate)) * (factor * up[j]) : 0;
+  }
+  write_activation(out, m, superblock, h);
 }
 
 extern "C" __global__ void __launch_bounds__(128, 4)
@@ -51,13 +63,42 @@ swiglu(Product gate_up, int columns, int together, Activation out) {
     up_even.add_up(mine[2], up), up_odd.add_up(mine[3], odd);
     add(up, odd);
   }
-  const float factor = factor_of(gate_up, squares);
+  finish(gate_up, squares, inside, h, up, out, m, superblock);
+}
+
+extern "C" __global__ void __launch_bounds__(128, 4)
+swiglu_four(Product gate_up, int columns, Activation out) {
+  constexpr int R = 4;
+  __shared__ float4 shares[R][4][2][32];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m = R * blockIdx.y, superblock = blockIdx.x;
+  const int column = 256 * superblock + 8 * lane;
+  const bool inside = column < columns;
+  const int at = (inside ? column : 0) + (warp >= 2 ? columns : 0);
+  Addends mine[R];
 #pragma unroll
-  for (int j = 0; j < 8; j++) {
-    const float gate = factor * h[j];
-    h[j] = inside ? gate / (1 + __expf(-gate)) * (factor * up[j]) : 0;
+  for (int r = 0; r < R; r++) mine[r] = share_of(addends_of(gate_up, m + r, at), warp & 1, 2);
+  wait_to_read(out);
+  const float squares = read_squares(gate_up, m + warp);
+  Half half[R];
+#pragma unroll
+  for (int r = 0; r < R; r++) half[r] = Half(mine[r]);
+  reads_are_out(out);
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    float v[8];
+    half[r].add_up(mine[r], v);
+#pragma unroll
+    for (int j = 0; j < 2; j++) shares[r][warp][j][lane] = make_float4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
   }
-  write_activation(out, m, superblock, h);
+  __syncthreads();
+  float h[8], up[8];
+#pragma unroll
+  for (int j = 0; j < 2; j++) {
+    const float4 a = shares[warp][0][j][lane], b = shares[warp][1][j][lane], c = shares[warp][2][j][lane], d = shares[warp][3][j][lane];
+    h[4 * j] = a.x + b.x, h[4 * j + 1] = a.y + b.y, h[4 * j + 2] = a.z + b.z, h[4 * j + 3] = a.w + b.w;
+    up[4 * j] = c.x + d.x, up[4 * j + 1] = c.y + d.y, up[4 * j + 2] = c.z + d.z, up[4 * j + 3] = c.w + d.w;
+  }
+  finish(gate_up, squares, inside, h, up, out, m + warp, superblock);
 }
 
 constexpr int ROWS = 2;

@@ -256,9 +256,7 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         h = Buffer(x.width, eps=eps)
         if y and not y.launches:
             y.forms.add(32)
-        short, many = (
-            self.card.kernel(Variant("norm.cu"), name) for name in ("add_norm", "add_norm_rows")
-        )
+        short, two, many = self._kernels("norm.cu", "add_norm", "add_norm_two", "add_norm_rows")
 
         def launch(p: Pass) -> None:
             added = Product(x.at("32"), x.width)
@@ -270,25 +268,26 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
             )  # fmt: skip
             if not p.short and is_whole(added):
                 self._launch_many(many, h.width, p, (*args, Int(p.rows), activation_of(h, p)))
-            else:
-                self._launch_shared(short, h.width, p, (*args, activation_of(h, p)), warps=8)
+                return
+            kernel, rows = (two, 2) if p.several else (short, 1)
+            self._launch_shared(kernel, h.width, p, (*args, activation_of(h, p)), 8, rows)
 
         self._add(launch, *((x, y, h) if y else (x, h)))
         return h
 
     def swiglu(self, gate_up: Buffer) -> Buffer:
         h = Buffer(gate_up.width // 2)
-        short, many = (
-            self.card.kernel(Variant("swiglu.cu"), name) for name in ("swiglu", "swiglu_rows")
-        )
+        short, four, many = self._kernels("swiglu.cu", "swiglu", "swiglu_four", "swiglu_rows")
 
         def launch(p: Pass) -> None:
             product, to = self._product(gate_up, p), activation_of(h, p)
             if not p.short and is_whole(product):
                 self._launch_many(many, h.width, p, (product, Int(h.width), Int(p.rows), to))
-                return
-            launch_it = self._launch_shared if p.short else self._launch_wide
-            launch_it(short, h.width, p, (product, Int(h.width), Int(p.short), to))
+            elif p.several:
+                self._launch_shared(four, h.width, p, (product, Int(h.width), to), rows=4)
+            else:
+                launch_it = self._launch_shared if p.short else self._launch_wide
+                launch_it(short, h.width, p, (product, Int(h.width), Int(p.short), to))
 
         self._add(launch, gate_up, h)
         return h

@@ -228,7 +228,9 @@ class AttentionOps(Recorder):
             product = self._product(qkv, p)
             whole = product, self._step.rows(p), Int(gated), *args
             if p.short or rope.n_rot % 4 or not is_whole(product):
-                self._launch(few, (n_heads + 2 * s.n_kv_heads, p.rows, 1), 32, whole)
+                warps = 4 if p.several else 1
+                grid = (n_heads + 2 * s.n_kv_heads, p.rows // warps, 1)
+                self._launch(few, grid, 32 * warps, whole)
                 return
             blocks = p.rows + s.n_kv_heads * -(-p.rows // _TOGETHER)
             self._launch(many, (blocks, 1, 1), 128, (*whole, Int(p.rows)))

@@ -113,6 +113,11 @@ class Pass:
         """Whether a row's bits must not depend on the others."""
         return self.rows <= MOST_ROWS
 
+    @property
+    def several(self) -> bool:
+        """Whether a block of a kernel between products takes two rows or four of a short step."""
+        return 16 <= self.rows <= MOST_ROWS and self.rows % 4 == 0
+
     def form_of(self, type_id: int) -> int:
         """The form that weights of a format read."""
         return F16 if type_id == variants.F16_TILES else self.form

@@ -175,12 +175,16 @@ class Recorder:
         """`_launch_rows` of all rows of a pass."""
         self._launch_rows(kernel, width, p.rows, args)
 
+    def _kernels(self, file: str, *names: str) -> tuple[Any, ...]:
+        """Kernels of one file."""
+        return tuple(self.card.kernel(Variant(file), name) for name in names)
+
     def _launch_shared(
-        self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...], warps: int = 4
+        self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...], warps: int = 4, rows: int = 1
     ) -> None:
-        """A kernel whose blocks take 256 columns of a row; in short steps `warps` share the addends."""
+        """A kernel whose blocks take 256 columns of `rows`; in short steps `warps` share the addends."""
         threads = 32 * warps if p.short else 32
-        self._launch(kernel, (-(-width // SUPERBLOCK), p.rows, 1), threads, args)
+        self._launch(kernel, (-(-width // SUPERBLOCK), p.rows // rows, 1), threads, args)
 
     def _launch_many(self, kernel: Any, width: int, p: Pass, args: tuple[Any, ...]) -> None:
         """A kernel for many rows whose warps take 256 columns of two rows each."""

@@ -151,27 +151,40 @@ DEVICE Addends share_of(const Addends& a, int part, int parts) {
           (a.count - part + parts - 1) / parts, a.factors ? a.factors + part * a.factor_step : nullptr, parts * a.factor_step};
 }
 
-// The same with the parts shared out among up to WARPS warps of a block: warp w adds parts w, w + warps, .., then warp 0 the sums
-// of the others, which leave.
-template <int N, int WARPS = 4>
-DEVICE bool add_up_together(const Addends& a, float (&v)[N]) {
-  __shared__ float4 others[WARPS - 1][N / 4][32];
+// The same of R rows with the parts shared out among up to WARPS warps of a block: warp w adds parts w, w + warps, .., then warp r
+// row r's sums of all in their order. The other warps leave.
+template <int N, int WARPS = 4, int R>
+DEVICE bool add_up_together(const Addends (&a)[R], float (&v)[N]) {
+  constexpr int OWN = R == 1;  // what warp 0 adds it keeps
+  constexpr int BATCH = 16 / WARPS > R ? 16 / WARPS / R : 1;
+  __shared__ float4 shares[R][WARPS - OWN][N / 4][32];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  const Addends mine = share_of(a, warp, warps);
-  Coming<N, 16 / WARPS>(mine).add_up(mine, v);
-  if (warps == 1) return true;
-  if (warp > 0)
+  Addends mine[R];
+  Coming<N, BATCH> coming[R];
 #pragma unroll
-    for (int j = 0; j < N / 4; j++) others[warp - 1][j][lane] = make_float4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
+  for (int r = 0; r < R; r++) {
+    mine[r] = share_of(a[r], warp, warps);
+    coming[r] = Coming<N, BATCH>(mine[r]);
+  }
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    coming[r].add_up(mine[r], v);
+    if (warp < OWN) continue;
+#pragma unroll
+    for (int j = 0; j < N / 4; j++) shares[r][warp - OWN][j][lane] = make_float4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]);
+  }
+  if (R == 1 && warps == 1) return true;
   __syncthreads();
-  if (warp > 0) return false;
+  if (warp >= R) return false;
 #pragma unroll
-  for (int w = 1; w < WARPS; w++) {
+  for (int w = OWN; w < WARPS; w++) {
     if (w >= warps) break;
 #pragma unroll
     for (int j = 0; j < N / 4; j++) {
-      const float4 part = others[w - 1][j][lane];
-      v[4 * j] += part.x, v[4 * j + 1] += part.y, v[4 * j + 2] += part.z, v[4 * j + 3] += part.w;
+      const float4 part = shares[warp * !OWN][w - OWN][j][lane];
+      const float one[4] = {part.x, part.y, part.z, part.w};
+#pragma unroll
+      for (int i = 0; i < 4; i++) v[4 * j + i] = w ? v[4 * j + i] + one[i] : one[i];
     }
   }
   return true;

@@ -43,7 +43,9 @@ def numbers(ops: CudaOps, values: np.ndarray) -> Any:
 class Model:
     """One layer of attention and a feed-forward part, whose products are `values`, not multiplied."""
 
-    def __init__(self, heads: int, kv_heads: int, dim: int, gated: bool, rope: Rope) -> None:
+    def __init__(
+        self, heads: int, kv_heads: int, dim: int, gated: bool, rope: Rope, depth: int = 256
+    ) -> None:
         self.rng = rng = np.random.default_rng()
         ops = self.ops = CudaOps()
         embd, ff = 600, 328
@@ -53,7 +55,7 @@ class Model:
 
         def product(x: Any, *rows: int) -> Any:
             kinds = ("Q8_0", "Q8_0", "Q4_K")  # so that it has one part or two
-            tensors = [random_tensor(rng, k, n, 256) for k, n in zip(kinds, rows, strict=False)]
+            tensors = [random_tensor(rng, k, n, depth) for k, n in zip(kinds, rows, strict=False)]
             return ops.linear(x, *map(ops.upload, tensors))
 
         with ops.recording():
@@ -101,6 +103,10 @@ class Model:
                     buffer is self.x and node.buffers[-1] is not self.outputs[0]
                 ):
                     floats(at, m, buffer.width)[:] = values[:m]
+                    for name, size in buffer.sizes.items():
+                        if name.startswith("parts"):
+                            left = np.random.default_rng(2).standard_normal(size // 4)
+                            floats(buffer.at(name), size // 4)[:] = left
             if node.buffers[-1] not in self.products and node.buffers != (self.x,):
                 node.launch(p)
         found = [floats(self.x.at("32"), m, self.x.width).copy()]
@@ -161,3 +167,25 @@ def test_many_rows_are_as_few(
         assert np.isfinite(want).all() and np.abs(want).max() > 0.01
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3 * np.abs(want).max())
         assert np.linalg.norm(got - want) < 3e-4 * np.linalg.norm(want)
+
+
+def test_blocks_of_several_rows_add_as_those_of_one(
+    card: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(6, 2, 128, False, Rope(128, 1e4, False), depth=2048)
+    for buffer in model.products:
+        for launch in buffer.launches:
+            launch.factors = 0
+    p = Pass(16, F16, 0, 0)
+    counts = {part.units for b in model.products for part in model.ops._product(b, p).part}
+    assert max(counts) > 0, "no product is split"
+    a_step = step((0, 16, 5), (1, 3, 11))
+    several = model.run(a_step)
+    names = {name: grid for name, grid, *_ in card.launches}
+    assert names["add_norm_two"][1] == 8 and names["swiglu_four"][1] == 4
+    monkeypatch.setattr(Pass, "several", False)
+    card.launches.clear()
+    for got, want in zip(several, model.run(a_step), strict=True):
+        assert np.isfinite(want).all() and np.abs(want).max() > 0.01
+        np.testing.assert_array_equal(got, want)
+    assert {"add_norm", "swiglu"} <= {name for name, *_ in card.launches}
