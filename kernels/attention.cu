@@ -1,12 +1,13 @@
 // softmax(q k / sqrt(d)) v over pages, for any number of queries of any number of sequences.
 //
-// attention: grid (tiles, key/value heads x head groups, splits), 128 threads. A tile is up to 16 (query, head) rows of one
-// sequence that share a key/value head: int4 {first batch row, batch rows, tokens seen by the last, sequence}; an empty
-// tile has no rows. Tiles come first, so that blocks that read the same pages run at the same time. Split s takes pages s,
-// s + splits, ..; of each page a warp takes 16 tokens, with softmax statistics of its own, so that warps meet only at the end.
+// attention, attention_wide: grid (tiles, key/value heads x head groups, splits), 32 WARPS threads. A tile is up to 16 or 32 (query,
+// head) rows of one sequence that share a key/value head: int4 {first batch row, batch rows, tokens seen by the last, sequence}; an
+// empty tile has no rows. Tiles come first, so that blocks that read the same pages run at the same time. Split s takes pages s,
+// s + splits, ..; of each page a warp multiplies the keys of 16 tokens (heads of 256: 8), all find the rows' largest scores together,
+// and each adds up 32 dims of all values. Keys and values go straight to operand registers, which all of the tile's rows share.
 // The order of sums depends on the split count alone: a row's bits do not depend on the batch. S = Q K^T and O = P V are f16
-// mma.m16n8k16 with f32 sums, loads go straight to operand registers. Weights are relative to a whole number, so that another
-// one, of another split or of flash.cu, rounds them alike; and what is added up are the rounded ones.
+// mma.m16n8k16 with f32 sums. Weights are relative to a whole number, so that another one, of another split or of flash.cu,
+// rounds them alike; and what is added up are the rounded ones.
 // combine: grid (superblocks, M), up to 4 warps, which share the splits: adds the splits, or with `splits` 0 what blocks of
 // flash.cu share, and writes the next product's activations.
 // H200, 2026-11-29, 32 heads of 128 over 8: 4.3 us at 128 tokens; at 32,768 about 41 us a layer with combine (134 MB, 74 % of
@@ -15,186 +16,210 @@
 #include "pages.cuh"
 #include "product.cuh"
 
-constexpr int WARPS = 4, SLABS = HEAD_DIM / 32, GROUPS = HEAD_DIM / 16;
-constexpr bool IN_REGISTERS = HEAD_DIM <= 128;  // queries, and values from the start of a page on
+constexpr int WARPS = HEAD_DIM == 256 ? 8 : 4, SLABS = HEAD_DIM / 32;
+constexpr int EIGHTS = PAGE / 8 / WARPS, GROUPS = HEAD_DIM / 16 / WARPS;  // of a warp: 8 tokens each of keys, 16 dims each of values
 constexpr float NEVER = -1e30f;
 
 // `sums` [m][head][split][HEAD_DIM], `stats` [m][head][split]{largest score, sum}; scores are in powers of two.
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
-attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
-          const int4* __restrict__ tiles, Rows rows, View view, int n_heads, int n_kv_heads, int tile_heads,
-          float* __restrict__ sums, float2* __restrict__ stats) {
+template <int R>
+DEVICE void attend(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
+                   const int4* __restrict__ tiles, const Rows& rows, const View& view, int n_heads, int n_kv_heads, int tile_heads,
+                   float* __restrict__ sums, float2* __restrict__ stats) {
+  __shared__ uint4 q[R][SLABS][2][32], weights[R][PAGE / 16][32];
+  __shared__ float found[WARPS][16 * R];
+  __shared__ int4 row[16 * R];
   const int4 tile = tiles[blockIdx.x];
+  const int split = blockIdx.z, splits = gridDim.z;
+  if (tile.y == 0 || (view.causal && PAGE * split >= tile.z)) return;  // whoever waits for this kernel waits for the other blocks
   const int4 span = rows.spans[tile.w];
-  const int seen = view.causal ? tile.z : span.w + span.y;  // by the tile's last row
-  const int split = blockIdx.z, splits = gridDim.z, pages = (seen + PAGE - 1) / PAGE;
-  if (tile.y == 0 || split >= pages) return;  // others wait for the kernel in front, so whoever waits for this one has done so
+  const int seen = view.causal ? tile.z : span.w + span.y, lowest = rows.lowest(tile, view);  // by the tile's last row, by none
+  int page = split;
+  while (PAGE * (page + 1) <= lowest) page += splits;
+  if (PAGE * split >= seen) return;
   const int group = n_heads / n_kv_heads, kv = blockIdx.y % n_kv_heads, first_head = blockIdx.y / n_kv_heads * tile_heads;
   const int heads = min(tile_heads, group - first_head);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
 
-  // Row i of the tile is head i % heads of query i / heads.
-  int row_m[2], row_head[2];
-  Sight sight[2];
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    const int i = g + 8 * r, query = i / heads;
-    row_m[r] = query < tile.y ? tile.x + query : -1;
-    row_head[r] = kv * group + first_head + i % heads;
-    sight[r] = rows.sight(max(row_m[r], tile.x), view);
-    if (query >= tile.y) sight[r].limit = -1;
+  // Row i of the tile is head i % heads of query i / heads: what it sees, and its number among all, -1 for none.
+  if (threadIdx.x < 16 * R) {
+    const int i = threadIdx.x, query = i / heads, m = tile.x + query;
+    const bool there = query < tile.y;
+    const Sight sight = rows.sight(there ? m : tile.x, view);
+    row[i] = make_int4(there ? sight.limit : -1, sight.low, sight.mask, there ? m * n_heads + kv * group + first_head + i % heads : -1);
   }
-  const int lowest = rows.lowest(tile, view);
-  wait_for_previous();
-  let_next_start();
-  uint4 q[IN_REGISTERS ? SLABS : 1][2];
-  __shared__ uint4 q_shared[IN_REGISTERS ? 1 : SLABS][2][32];
-#pragma unroll
-  for (int i = 0; i < SLABS; i++)
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      uint4 words = make_uint4(0, 0, 0, 0);
-      if (row_m[r] >= 0)
-        words = ((const uint4*)(queries + ((size_t)row_m[r] * n_heads + row_head[r]) * HEAD_DIM))[4 * i + t];
-      if (IN_REGISTERS) q[i * IN_REGISTERS][r] = words;
-      else if (warp == 0) q_shared[i * !IN_REGISTERS][r][lane] = words;
-    }
-  if (!IN_REGISTERS) __syncthreads();
 
-  float o[2 * GROUPS][4], high[2] = {NEVER, NEVER}, sum[2] = {0, 0};
+  float o[R][2 * GROUPS][4], high[R][2], sum[R][2];
 #pragma unroll
-  for (int i = 0; i < 2 * GROUPS; i++)
+  for (int r = 0; r < R; r++) {
+    high[r][0] = high[r][1] = NEVER, sum[r][0] = sum[r][1] = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) o[i][k] = 0;
-
+    for (int i = 0; i < 2 * GROUPS; i++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) o[r][i][e] = 0;
+  }
+  // The kernel in front writes to places of the step's rows alone: what lies before them is on its way before it ends.
+  bool waited = false, is_first = true;
+  if (PAGE * (page + 1) > span.w) {
+    wait_for_previous();
+    waited = true;
+  }
 #pragma unroll 1
-  for (int p = split; p < pages; p += splits) {
-    if (PAGE * (p + 1) <= lowest) continue;
-    const int token = PAGE * p + 16 * warp;
-    if (token >= seen) break;
-    const int page = rows.page(tile.w, p);
-    const size_t base = ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM);
-    const uint4* key = (const uint4*)(keys + base + (size_t)(16 * warp) * HEAD_DIM);
-    const uint4* value = (const uint4*)(values + base + (size_t)(16 * warp) * HEAD_DIM);
-    uint4 v[IN_REGISTERS ? GROUPS : 1];
-    if (IN_REGISTERS)
+  for (; is_first || PAGE * page < seen; page += splits) {
+    uint4 k[EIGHTS][SLABS], v[PAGE / 16][GROUPS];
+    const size_t base = ((size_t)rows.page(tile.w, min(page, (seen - 1) / PAGE)) * n_kv_heads + kv) * (PAGE * HEAD_DIM);
+    const uint4* key = (const uint4*)(keys + base) + (8 * EIGHTS * warp + g) * (HEAD_DIM / 8) + t;
+    const uint4* value = (const uint4*)(values + base) + 32 * GROUPS * warp + lane;
 #pragma unroll
-      for (int i = 0; i < GROUPS; i++) v[i] = __ldg(value + 32 * i + lane);
+    for (int n = 0; n < EIGHTS; n++)
+#pragma unroll
+      for (int i = 0; i < SLABS; i++) k[n][i] = __ldg(key + n * HEAD_DIM + 4 * i);
+#pragma unroll
+    for (int c = 0; c < PAGE / 16; c++)
+#pragma unroll
+      for (int i = 0; i < GROUPS; i++) v[c][i] = __ldg(value + 2 * HEAD_DIM * c + 32 * i);
+    if (is_first) {
+      __syncthreads();
+      if (!waited) wait_for_previous();
+      let_next_start();
+#pragma unroll
+      for (int j = 0; j < 2 * SLABS * R / WARPS; j++) {
+        const int number = warp + WARPS * j, r = number / (2 * SLABS), i = number / 2 % SLABS, e = number & 1;
+        const int at = row[16 * r + 8 * e + g].w;
+        uint4 words = make_uint4(0, 0, 0, 0);
+        if (at >= 0) words = ((const uint4*)(queries + (size_t)at * HEAD_DIM))[4 * i + t];
+        q[r][i][e][lane] = words;
+      }
+      __syncthreads();
+      is_first = false;
+    }
 
-    float s[2][4] = {};
+    float s[R][EIGHTS][4];
 #pragma unroll
-    for (int i = 0; i < SLABS; i++) {
-      const uint4 q0 = IN_REGISTERS ? q[i * IN_REGISTERS][0] : q_shared[i * !IN_REGISTERS][0][lane],
-                  q1 = IN_REGISTERS ? q[i * IN_REGISTERS][1] : q_shared[i * !IN_REGISTERS][1][lane];
-      const u32 a0[4] = {q0.x, q1.x, q0.y, q1.y}, a1[4] = {q0.z, q1.z, q0.w, q1.w};
+    for (int r = 0; r < R; r++) {
 #pragma unroll
-      for (int n = 0; n < 2; n++) {
-        const uint4 k = __ldg(key + (8 * n + g) * (HEAD_DIM / 8) + 4 * i + t);
-        mma_f16(s[n], a0, k.x, k.y);
-        mma_f16(s[n], a1, k.z, k.w);
+      for (int n = 0; n < EIGHTS; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[r][n][e] = 0;
+#pragma unroll
+      for (int i = 0; i < SLABS; i++) {
+        const uint4 q0 = q[r][i][0][lane], q1 = q[r][i][1][lane];
+        const u32 a0[4] = {q0.x, q1.x, q0.y, q1.y}, a1[4] = {q0.z, q1.z, q0.w, q1.w};
+#pragma unroll
+        for (int n = 0; n < EIGHTS; n++) {
+          mma_f16(s[r][n], a0, k[n][i].x, k[n][i].y);
+          mma_f16(s[r][n], a1, k[n][i].z, k[n][i].w);
+        }
       }
     }
+    if (PAGE * (page + 1) > span.w || view.window) {
+      const int token = PAGE * page + 8 * EIGHTS * warp + 2 * t;
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      float most = NEVER;
-#pragma unroll
-      for (int n = 0; n < 2; n++)
+      for (int r = 0; r < R; r++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-          if (!sight[r].of(token + 8 * n + 2 * t + e)) s[n][2 * r + e] = NEVER * 2;
-          most = fmaxf(most, s[n][2 * r + e]);
+          const int4 its = row[16 * r + 8 * e + g];
+          const Sight sight = {its.x, its.y, span.w, (u32)its.z};
+#pragma unroll
+          for (int n = 0; n < EIGHTS; n++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+              if (!sight.of(token + 8 * n + i)) s[r][n][2 * e + i] = 2 * NEVER;
         }
-      most = fmaxf(ceilf(quad_max(most)), high[r]);
-      const float shrink = exp2f(high[r] - most);
-      high[r] = most;
-      sum[r] *= shrink;
-#pragma unroll
-      for (int i = 0; i < 2 * GROUPS; i++) o[i][2 * r] *= shrink, o[i][2 * r + 1] *= shrink;
-#pragma unroll
-      for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) s[n][2 * r + e] = exp2f(s[n][2 * r + e] - most);
     }
-    u32 weights[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      const float* two = &s[k >> 1][2 * (k & 1)];
-      weights[k] = half2_of(two[0], two[1]);
-      sum[k & 1] += half2_low(weights[k]) + half2_high(weights[k]);
-    }
-    // Slots beyond the sequence may hold anything, and 0 * NaN is NaN.
-    u32 keep[2] = {~0u, ~0u};
-    if (token + 16 > seen)
+    for (int r = 0; r < R; r++)
 #pragma unroll
-      for (int n = 0; n < 2; n++) {
-        const int left = seen - (token + 8 * n + 2 * t);
-        keep[n] = left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u;
+      for (int e = 0; e < 2; e++) {
+        float most = NEVER;
+#pragma unroll
+        for (int n = 0; n < EIGHTS; n++) most = fmaxf(most, fmaxf(s[r][n][2 * e], s[r][n][2 * e + 1]));
+        most = quad_max(most);
+        if (t == 0) found[warp][16 * r + 8 * e + g] = most;
       }
-#pragma unroll
-    for (int i = 0; i < GROUPS; i++) {
-      const uint4 words = IN_REGISTERS ? v[i * IN_REGISTERS] : __ldg(value + 32 * i + lane);
-      mma_f16(o[2 * i], weights, words.x & keep[0], words.y & keep[1]);
-      mma_f16(o[2 * i + 1], weights, words.z & keep[0], words.w & keep[1]);
-    }
-  }
-
-  // Warps meet in shared memory, SLOTS of them at a time; the sums are in the order of the warps.
-  constexpr int SLOTS = IN_REGISTERS ? WARPS : 1, STRIDE = HEAD_DIM + 8, EACH = 16 * HEAD_DIM / (4 * 32 * WARPS);
-  __shared__ float2 warp_stats[WARPS][16];
-  __shared__ __align__(16) float total[SLOTS][16][STRIDE];
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    sum[r] = quad_sum(sum[r]);
-    if (t == 0) warp_stats[warp][g + 8 * r] = make_float2(high[r], sum[r]);
-  }
-  __syncthreads();
-  float share[2];
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    float most = NEVER;
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) most = fmaxf(most, warp_stats[w][g + 8 * r].x);
-    share[r] = exp2f(high[r] - most);
-    if (warp == 0 && t == 0 && row_m[r] >= 0) {
-      float all = 0;
-#pragma unroll
-      for (int w = 0; w < WARPS; w++) all += warp_stats[w][g + 8 * r].y * exp2f(warp_stats[w][g + 8 * r].x - most);
-      stats[((size_t)row_m[r] * n_heads + row_head[r]) * splits + split] = make_float2(most, all);
-    }
-  }
-  const int floats = heads * tile.y * HEAD_DIM;
-  float4 all[EACH];
-#pragma unroll
-  for (int i = 0; i < EACH; i++) all[i] = make_float4(0, 0, 0, 0);
-#pragma unroll
-  for (int wave = 0; wave < WARPS; wave += SLOTS) {
-    if (wave) __syncthreads();
-    if (warp >= wave && warp < wave + SLOTS)
-#pragma unroll
-      for (int r = 0; r < 2; r++)
-        if (row_m[r] >= 0)
-#pragma unroll
-          for (int i = 0; i < 2 * GROUPS; i++)
-            *(float2*)&total[warp - wave][g + 8 * r][8 * i + 2 * t] = make_float2(o[i][2 * r] * share[r], o[i][2 * r + 1] * share[r]);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-      const int at = 4 * (threadIdx.x + 32 * WARPS * i);
-      if (at >= floats) break;
+    for (int r = 0; r < R; r++) {
 #pragma unroll
-      for (int w = 0; w < SLOTS; w++) {
-        const float4 part = *(const float4*)&total[w][at / HEAD_DIM][at % HEAD_DIM];
-        all[i].x += part.x, all[i].y += part.y, all[i].z += part.z, all[i].w += part.w;
+      for (int e = 0; e < 2; e++) {
+        float most = high[r][e];
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) most = fmaxf(most, found[w][16 * r + 8 * e + g]);
+        most = ceilf(most);
+        const float shrink = power_of_2(high[r][e] - most);
+        high[r][e] = most;
+        sum[r][e] *= shrink;
+#pragma unroll
+        for (int i = 0; i < 2 * GROUPS; i++) o[r][i][2 * e] *= shrink, o[r][i][2 * e + 1] *= shrink;
+#pragma unroll
+        for (int n = 0; n < EIGHTS; n++) {
+          const u32 two = half2_of(power_of_2(s[r][n][2 * e] - most), power_of_2(s[r][n][2 * e + 1] - most));
+          const int eight = EIGHTS * warp + n;
+          ((u32*)&weights[r][eight >> 1][lane])[2 * (eight & 1) + e] = two;
+          sum[r][e] += half2_low(two) + half2_high(two);
+        }
       }
     }
-  }
+    __syncthreads();
+    if (PAGE * (page + 1) > seen)  // what lies there may be anything, and 0 * NaN is NaN
 #pragma unroll
-  for (int i = 0; i < EACH; i++) {
-    const int at = 4 * (threadIdx.x + 32 * WARPS * i), row = at / HEAD_DIM;
-    if (at >= floats) break;
-    const size_t m = tile.x + row / heads, h = kv * group + first_head + row % heads;
-    *(float4*)(sums + ((m * n_heads + h) * splits + split) * HEAD_DIM + at % HEAD_DIM) = all[i];
+      for (int c = 0; c < PAGE / 16; c++) {
+        const int left = seen - (PAGE * page + 16 * c + 2 * t);
+        const u32 low = left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u, high = left >= 10 ? ~0u : left == 9 ? 0xffffu : 0u;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) v[c][i].x &= low, v[c][i].z &= low, v[c][i].y &= high, v[c][i].w &= high;
+      }
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+      for (int c = 0; c < PAGE / 16; c++) {
+        const uint4 w = weights[r][c][lane];
+        const u32 a[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+          mma_f16(o[r][2 * i], a, v[c][i].x, v[c][i].y);
+          mma_f16(o[r][2 * i + 1], a, v[c][i].z, v[c][i].w);
+        }
+      }
   }
+
+#pragma unroll
+  for (int r = 0; r < R; r++)
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      sum[r][e] = quad_sum(sum[r][e]);
+      if (t == 0) found[warp][16 * r + 8 * e + g] = sum[r][e];
+      const int number = row[16 * r + 8 * e + g].w;
+      if (number < 0) continue;
+      float* to = sums + ((size_t)number * splits + split) * HEAD_DIM + 16 * GROUPS * warp + 2 * t;
+#pragma unroll
+      for (int i = 0; i < 2 * GROUPS; i++) *(float2*)(to + 8 * i) = make_float2(o[r][i][2 * e], o[r][i][2 * e + 1]);
+    }
+  __syncthreads();
+  if (warp > 0 || t > 0) return;
+#pragma unroll
+  for (int r = 0; r < R; r++)
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      const int number = row[16 * r + 8 * e + g].w;
+      float all = 0;
+#pragma unroll
+      for (int w = 0; w < WARPS; w++) all += found[w][16 * r + 8 * e + g];
+      if (number >= 0) stats[(size_t)number * splits + split] = make_float2(high[r][e], all);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+attention(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
+          const int4* __restrict__ tiles, Rows rows, View view, int n_heads, int n_kv_heads, int tile_heads,
+          float* __restrict__ sums, float2* __restrict__ stats) {
+  attend<1>(queries, keys, values, tiles, rows, view, n_heads, n_kv_heads, tile_heads, sums, stats);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+attention_wide(const u16* __restrict__ queries, const u16* __restrict__ keys, const u16* __restrict__ values,
+               const int4* __restrict__ tiles, Rows rows, View view, int n_heads, int n_kv_heads, int tile_heads,
+               float* __restrict__ sums, float2* __restrict__ stats) {
+  attend<2>(queries, keys, values, tiles, rows, view, n_heads, n_kv_heads, tile_heads, sums, stats);
 }
 
 // `columns` = n_heads * HEAD_DIM. Rows at position -1 become zeros. With gates the result is multiplied by their sigmoid; they

@@ -27,6 +27,9 @@ from engine.ops.cuda_step import TILES, StepVariables
 from kernels import variants
 
 PAGE = 64
+_NARROW, _WIDE = 16, 32  # (query, head) rows of a tile of short steps
+_MOST_NARROW = 4
+"""Narrow tiles of a step that suffice, so that more blocks share its pages."""
 _FEW = 512  # rows of a step from which on its tiles are large
 _MOST_SHARES, _SHARED, _LEAST_SEEN = 8, 768, 512
 """Blocks that share the tokens of a tile, their rows together, and the tokens of each."""
@@ -94,8 +97,13 @@ class AttentionOps(Recorder):
 
     def _tile(self, rows: int) -> tuple[int, int]:
         """Heads of a tile in a step of `rows`, and its (query, head) rows."""
-        of_tile = 16 if rows <= MOST_ROWS else self._flash_for(rows).rows
-        return min(self.shape.n_heads // self.shape.n_kv_heads, of_tile), of_tile
+        group = self.shape.n_heads // self.shape.n_kv_heads
+        if rows > MOST_ROWS:
+            of_tile = self._flash_for(rows).rows
+        else:
+            narrow = _NARROW // min(group, _NARROW)
+            of_tile = _NARROW if rows <= _MOST_NARROW * narrow else _WIDE
+        return min(group, of_tile), of_tile
 
     def _tile_rows(self, rows: int) -> int:
         """Batch rows of a tile in a step of `rows`."""
@@ -147,7 +155,7 @@ class AttentionOps(Recorder):
         s, view = self.shape, View(window, window_per_row, causal)
         out = Buffer(s.n_heads * s.head_dim)
         _, tiled = variants.of_head(s.head_dim)
-        attention = self.card.kernel(tiled, "attention")
+        narrow, wide = (self.card.kernel(tiled, n) for n in ("attention", "attention_wide"))
         flashes = {
             flash: self.card.kernel(flash.variant, "flash", flash.shared) for flash in self._flashes
         }
@@ -164,14 +172,16 @@ class AttentionOps(Recorder):
             rows = self._step.rows(p)
             store(p)
             tiles = Pointer(self._step.at(TILES, p))
-            tile_heads, _ = self._tile(p.rows)
+            tile_heads, of_tile = self._tile(p.rows)
             args: tuple[Any, ...] = (
                 queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
             )  # fmt: skip
             blocks = s.n_kv_heads * -(-group // tile_heads)
             splits = self._splits if p.short else 0
             if p.short:
-                self._launch(attention, (p.tiles, blocks, splits), 128, args)
+                attention = narrow if of_tile == _NARROW else wide
+                threads = 256 if s.head_dim == 256 else 128
+                self._launch(attention, (p.tiles, blocks, splits), threads, args)
             else:
                 flash = self._flash_for(p.rows)
                 self._launch(flashes[flash], (blocks, 1, p.tiles), 32 * flash.warps, args)

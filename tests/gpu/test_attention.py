@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,15 @@ LONG = ((64, 0, 0), (33, 0, 0), (70, 40, 131), (1, 90, 17), (100, 0, 60))
 PROMPT, SIZES = 200, (1, 2, 3, 4, 7, 16, 32, 1, 5)
 
 
+VIEWS: tuple[dict[str, Any], ...] = (
+    {},
+    {"window": 40},
+    {"causal": False, "window": 70},
+    {"causal": False, "window": 9, "window_per_row": False},
+)
+PARENTS = (-1, 0, 0, 1, 1, 2, 5, 3, 0, 8, -1, 10, 11, 12, 11, 3, 15, 16, 16, 5)
+
+
 def attention(
     ops: Any, shape: tuple[int, int, int, bool], seed: int, **options: Any
 ) -> Callable[..., np.ndarray]:
@@ -65,15 +74,28 @@ def attention(
         )
         ops.head(a, numbers(out))
 
-    def run(*spans: tuple[np.ndarray, int, int]) -> np.ndarray:
+    def run(*spans: tuple[np.ndarray, int, int], parents: Sequence[int] = ()) -> np.ndarray:
         tokens = np.concatenate([t for t, _, _ in spans]).astype(np.int32)
         positions = np.concatenate([start + np.arange(len(t)) for t, start, _ in spans])
+        if parents:
+            depth: list[int] = []
+            for parent in parents:
+                depth.append(depth[parent] + 1 if parent >= 0 else 0)
+            positions = spans[0][1] + np.array(depth)
         sequence = np.repeat(
             np.array([s for *_, s in spans], np.int32), [len(t) for t, *_ in spans]
         )
         pages = np.arange(3 * PAGES, dtype=np.int32).reshape(3, PAGES)[::-1]
         every = np.arange(len(tokens), dtype=np.int32)
-        return ops.run(StepInput(tokens, positions.astype(np.int32), sequence, pages, every)).copy()
+        step = StepInput(
+            tokens,
+            positions.astype(np.int32),
+            sequence,
+            pages,
+            every,
+            parents=np.array(parents, np.int32),
+        )
+        return ops.run(step).copy()
 
     return run
 
@@ -158,3 +180,26 @@ def test_long_steps_equal_numpy(
             lengths[sequence] += size
         got, want = run(*spans), reference(*spans)
         assert ((got - want) ** 2).mean() < 1e-5 * (want**2).mean(), (seed, sizes)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_trees_and_windows_equal_numpy(
+    make_ops: Any, shape: tuple[int, int, int, bool], view: dict[str, Any]
+) -> None:
+    run, reference = (
+        attention(ops, shape, 3, **view) for ops in (make_ops(Precision.EXACT), NumpyOps())
+    )
+    text = np.random.default_rng(4).integers(0, N_TOKENS, 400)
+    done = 0
+    for size in (30, 32, 32, 32, 32, 32, 1, 5, 32, 17):
+        span = text[done : done + size], done, 0
+        close(run(span), reference(span))
+        done += size
+    if view.get("causal", True):
+        span = text[done : done + len(PARENTS)], done, 0
+        close(run(span, parents=PARENTS), reference(span, parents=PARENTS))
+
+
+def close(got: np.ndarray, want: np.ndarray) -> None:
+    assert ((got - want) ** 2).mean() < 1e-5 * (want**2).mean()
