@@ -5,28 +5,20 @@
 // Queries become f16 [m][head][HEAD_DIM], times log2(e) / sqrt(HEAD_DIM). A row at position -1 pads a bucket: nothing is stored.
 // H200, 2026-11-29: 4.0 us for 48 heads of 128, by itself.
 #include "pages.cuh"
-#include "product.cuh"
+#include "turn.cuh"
 
-// `frequencies` are the pairs' angles for each position over pi, in double: angle / pi modulo 2 stays exact at any position.
 extern "C" __global__ void __launch_bounds__(128)
 rope_store(Product qkv, Rows rows, int gated, const float* __restrict__ q_norm, const float* __restrict__ k_norm, float eps, const double* __restrict__ frequencies, int n_rot, int interleaved,
            float magnitude, int n_heads, int n_kv_heads, u16* __restrict__ queries, u16* __restrict__ keys,
            u16* __restrict__ values) {
-  __shared__ float heads[4][HEAD_DIM];
-  constexpr int TURNS = (HEAD_DIM + 127) / 128, PAIRS = (HEAD_DIM + 63) / 64;
-  const int h = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m = (blockDim.x >> 5) * blockIdx.y + warp;
-  float* head = heads[warp];
+  __shared__ float room[4][HEAD_DIM];
+  const int h = blockIdx.x, warp = threadIdx.x >> 5, m = (blockDim.x >> 5) * blockIdx.y + warp;
   const bool is_query = h < n_heads, is_value = h >= n_heads + n_kv_heads;
   const int position = rows.positions[m];
   const float* norm = is_query ? q_norm : is_value ? nullptr : k_norm;
 
   // With gates the heads lie q, gate, q, gate, .. k, .. v, ..
   const int source = !gated ? h : is_query ? 2 * h : h + n_heads;
-
-  // All that depends on no other kernel comes before waiting for one.
-  Addends addends[TURNS];
-#pragma unroll
-  for (int i = 0; i < TURNS; i++) addends[i] = addends_of(qkv, m, source * HEAD_DIM + min(128 * i + 4 * lane, HEAD_DIM - 4));
   u16* to = queries + ((size_t)m * n_heads + h) * HEAD_DIM;
   int token = 0;
   if (!is_query && position >= 0) {
@@ -36,56 +28,12 @@ rope_store(Product qkv, Rows rows, int gated, const float* __restrict__ q_norm, 
     to = (is_value ? values : keys) + ((size_t)page * n_kv_heads + kv) * (PAGE * HEAD_DIM);
     if (!is_value) to += token * HEAD_DIM;
   }
-  int first[PAIRS], second[PAIRS];
-  float sine[PAIRS], cosine[PAIRS], weight[PAIRS][2];
-#pragma unroll
-  for (int j = 0; j < PAIRS; j++) {  // pairs: the rotated ones, then the rest
-    const int i = min(lane + 32 * j, HEAD_DIM / 2 - 1);
-    const bool rotated = !is_value && i < n_rot / 2;
-    first[j] = rotated && !interleaved ? i : 2 * i;
-    second[j] = rotated && !interleaved ? i + n_rot / 2 : 2 * i + 1;
-    sine[j] = 0, cosine[j] = 1;
-    if (rotated) {
-      const double turns = position * frequencies[i];
-      sincospif((float)(turns - 2 * rint(turns / 2)), &sine[j], &cosine[j]);
-      sine[j] *= magnitude, cosine[j] *= magnitude;
-    }
-    weight[j][0] = norm ? norm[first[j]] : 1;
-    weight[j][1] = norm ? norm[second[j]] : 1;
-  }
+  Head head(qkv, m, source, position, is_value, norm, {frequencies, n_rot, interleaved, magnitude});
   wait_for_previous();
   let_next_start();
   if (!is_query && position < 0) return;
-
-  const float squares = read_squares(qkv, m);
-  float value[TURNS][4] = {}, square = 0;
-#pragma unroll
-  for (int i = 0; i < TURNS; i++) add_up(addends[i], value[i]);
-  const float input = factor_of(qkv, squares);
-#pragma unroll
-  for (int i = 0; i < TURNS; i++) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      value[i][j] *= input;
-      if (128 * i + 4 * lane < HEAD_DIM) square += value[i][j] * value[i][j];
-    }
-    const int d = 128 * i + 4 * lane;
-    if (d < HEAD_DIM) *(float4*)(head + d) = make_float4(value[i][0], value[i][1], value[i][2], value[i][3]);
-  }
-#pragma unroll
-  for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);
-  const float scale = norm ? rsqrtf(square / HEAD_DIM + eps) : 1.0f;
-  const float factor = is_query ? 1.4426950408889634f * rsqrtf((float)HEAD_DIM) : 1.0f;
-  __syncwarp();
-#pragma unroll
-  for (int j = 0; j < PAIRS; j++) {
-    if (lane + 32 * j >= HEAD_DIM / 2) break;
-    const float u = head[first[j]] * scale * weight[j][0], v = head[second[j]] * scale * weight[j][1];
-    const u16 a = f32_to_f16((u * cosine[j] - v * sine[j]) * factor);
-    const u16 b = f32_to_f16((u * sine[j] + v * cosine[j]) * factor);
-    to[is_value ? value_at(token, first[j]) : first[j]] = a;
-    to[is_value ? value_at(token, second[j]) : second[j]] = b;
-  }
+  head.make(qkv, m, norm, eps, is_query ? query_factor() : 1.0f, room[warp],
+            [&](int d, u16 bits) { to[is_value ? value_at(token, d) : d] = bits; });
 }
 
 constexpr int COUPLES = (HEAD_DIM + 127) / 128, HEADS = 4 / COUPLES, TOGETHER = 16;
@@ -217,7 +165,7 @@ rope_store_rows(Product qkv, Rows rows, int gated, const float* __restrict__ q_n
         for (int o = 16; o; o >>= 1) square += __shfl_xor_sync(~0u, square, o);
         f *= rsqrtf(f * f * square / HEAD_DIM + eps);
       }
-      if (is_query) f *= 1.4426950408889634f * rsqrtf((float)HEAD_DIM);
+      if (is_query) f *= query_factor();
       u16* to = is_query ? queries + ((size_t)m * n_heads + h) * HEAD_DIM : of_page + (size_t)(h - n_heads) * (PAGE * HEAD_DIM);
 #pragma unroll
       for (int c = 0; c < COUPLES; c++) {

@@ -293,6 +293,12 @@ def of_head(head_dim: int) -> Iterator[Variant]:
     """What attention with heads of that size needs in short steps."""
     yield Variant("rope.cu", (("HEAD_DIM", head_dim),))
     yield Variant("attention.cu", (("HEAD_DIM", head_dim),))
+    yield attention_row(head_dim)
+
+
+def attention_row(head_dim: int) -> Variant:
+    """What it needs beside them in a step of one row."""
+    return Variant("attention_row.cu", (("HEAD_DIM", head_dim),))
 
 
 @dataclass(frozen=True, slots=True)

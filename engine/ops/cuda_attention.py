@@ -105,6 +105,12 @@ class AttentionOps(Recorder):
             of_tile = _NARROW if rows <= _MOST_NARROW * narrow else _WIDE
         return min(group, of_tile), of_tile
 
+    def _row_threads(self) -> int:
+        """Threads of a block of `attention_row.cu`, 0 where a key/value head has too many heads."""
+        group = self.shape.n_heads // self.shape.n_kv_heads
+        least = 8 if self.shape.head_dim == 256 else 4
+        return 32 * max(least, group + 2) if group <= 8 else 0
+
     def _tile_rows(self, rows: int) -> int:
         """Batch rows of a tile in a step of `rows`."""
         heads, of_tile = self._tile(rows)
@@ -154,7 +160,7 @@ class AttentionOps(Recorder):
     ) -> Buffer:
         s, view = self.shape, View(window, window_per_row, causal)
         out = Buffer(s.n_heads * s.head_dim)
-        _, tiled = variants.of_head(s.head_dim)
+        _, tiled, *_ = variants.of_head(s.head_dim)
         narrow, wide = (self.card.kernel(tiled, n) for n in ("attention", "attention_wide"))
         flashes = {
             flash: self.card.kernel(flash.variant, "flash", flash.shared) for flash in self._flashes
@@ -167,25 +173,35 @@ class AttentionOps(Recorder):
         heads, kv_heads = Int(s.n_heads), Int(s.n_kv_heads)
         group = s.n_heads // s.n_kv_heads
         store = self._storing(qkv, layer, rope, q_norm, k_norm, eps, s.n_heads, gated)
+        if threads := self._row_threads():
+            row = self.card.kernel(variants.attention_row(s.head_dim), "attention_row")
+        turned = self._turned(rope, q_norm, k_norm, eps)
 
         def launch(p: Pass) -> None:
-            rows = self._step.rows(p)
-            store(p)
-            tiles = Pointer(self._step.at(TILES, p))
-            tile_heads, of_tile = self._tile(p.rows)
-            args: tuple[Any, ...] = (
-                queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums, stats,
-            )  # fmt: skip
-            blocks = s.n_kv_heads * -(-group // tile_heads)
+            rows, product, to = self._step.rows(p), self._product(qkv, p), activation_of(out, p)
+            args: tuple[Any, ...]
             splits = self._splits if p.short else 0
-            if p.short:
-                attention = narrow if of_tile == _NARROW else wide
-                threads = 256 if s.head_dim == 256 else 128
-                self._launch(attention, (p.tiles, blocks, splits), threads, args)
+            if p.rows == 1 and threads:
+                args = (
+                    product, rows, view, Int(gated), *turned, heads, kv_heads, keys, values, sums, stats
+                )  # fmt: skip
+                self._launch(row, (s.n_kv_heads, splits, 1), threads, args)
             else:
-                flash = self._flash_for(p.rows)
-                self._launch(flashes[flash], (blocks, 1, p.tiles), 32 * flash.warps, args)
-            product, to = self._product(qkv, p), activation_of(out, p)
+                store(p)
+                tiles = Pointer(self._step.at(TILES, p))
+                tile_heads, of_tile = self._tile(p.rows)
+                args = (
+                    queries, keys, values, tiles, rows, view, heads, kv_heads, Int(tile_heads), sums,
+                    stats,
+                )  # fmt: skip
+                blocks = s.n_kv_heads * -(-group // tile_heads)
+                if p.short:
+                    attention = narrow if of_tile == _NARROW else wide
+                    of_block = 256 if s.head_dim == 256 else 128
+                    self._launch(attention, (p.tiles, blocks, splits), of_block, args)
+                else:
+                    flash = self._flash_for(p.rows)
+                    self._launch(flashes[flash], (blocks, 1, p.tiles), 32 * flash.warps, args)
             if not p.short and is_whole(product):
                 args = (
                     sums, stats, rows, Int(out.width), Int(p.rows), product, Int(gated), to
@@ -229,9 +245,8 @@ class AttentionOps(Recorder):
         )
         keys, values = self._pages(layer)
         args = (
-            Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
-            Float(eps), Pointer(self._frequencies(rope)), Int(rope.n_rot), Int(rope.interleaved),
-            Float(rope.magnitude), Int(n_heads), Int(s.n_kv_heads), Pointer(self._queries), keys, values,
+            *self._turned(rope, q_norm, k_norm, eps), Int(n_heads), Int(s.n_kv_heads),
+            Pointer(self._queries), keys, values,
         )  # fmt: skip
 
         def store(p: Pass) -> None:
@@ -246,6 +261,16 @@ class AttentionOps(Recorder):
             self._launch(many, (blocks, 1, 1), 128, (*whole, Int(p.rows)))
 
         return store
+
+    def _turned(
+        self, rope: Rope, q_norm: Weight | None, k_norm: Weight | None, eps: float
+    ) -> tuple[Any, ...]:
+        """How heads are normed and turned, as kernels take it."""
+        return (
+            Pointer(q_norm.address if q_norm else None), Pointer(k_norm.address if k_norm else None),
+            Float(eps), Pointer(self._frequencies(rope)), Int(rope.n_rot), Int(rope.interleaved),
+            Float(rope.magnitude),
+        )  # fmt: skip
 
     def _move_rows(self, sequence: int, rows: Seq[int], kept: int, p: Pass) -> None:
         """Keys and values of tried `rows` to the places from `kept` on of their sequence."""

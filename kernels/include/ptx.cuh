@@ -186,6 +186,9 @@ DEVICE void copy16(void* shared, const void* global) {
 #endif
 }
 
+// Has the line of 128 bytes brought to L2.
+DEVICE void prefetch(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
 DEVICE void copies_commit() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -18,8 +18,8 @@ from tests.kernels.cuda.test_cuda_ops_without_card import Notes, notes  # noqa: 
 
 HERE = Path(__file__).parent
 FILES = (
-    "rope.cu", "attention.cu", "flash.cu", "norm.cu", "swiglu.cu", "delta.cu", "delta_rows.cu",
-    "delta_chunk.cu", "recur.cu", "ranks.cu",
+    "rope.cu", "attention.cu", "attention_row.cu", "flash.cu", "norm.cu", "swiglu.cu", "delta.cu",
+    "delta_rows.cu", "delta_chunk.cu", "recur.cu", "ranks.cu",
 )  # fmt: skip
 """Whose kernels run; the others are only noted."""
 NAMES = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")

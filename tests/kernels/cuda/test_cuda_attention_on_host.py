@@ -263,3 +263,33 @@ def test_blocks_share_what_few_rows_see(
         alone = both.step((sequence, (128, 117)[sequence], end - begin))
         alone.tokens[:] = together.tokens[begin:end]
         np.testing.assert_array_equal(both.check(alone), got[begin:end])
+
+
+@pytest.mark.parametrize(
+    ("shape", "splits", "options"),
+    (
+        ((4, 2, 128), 5, {}),
+        ((12, 2, 128), 2, {}),
+        ((16, 2, 128), 2, {}),
+        ((12, 2, 256), 3, {"gated": True}),
+        ((8, 2, 64), 1, {"window": 70}),
+        ((4, 1, 64), 3, {"window": 70, "window_per_row": False, "causal": False}),
+    ),
+    ids=str,
+)
+def test_a_single_row_has_a_kernel_of_its_own(
+    card: Notes, shape: tuple[int, int, int], splits: int, options: dict[str, Any]
+) -> None:
+    both = Both(shape, splits, **options)
+    for at in range(0, 252, 28):
+        both.check(both.step((0, at, 28)))
+    for at in (252, 254, 256):
+        step = both.step((0, at, 1))
+        card.launches.clear()
+        got = both.check(step)
+        assert [name for name, *_ in card.launches] == ["attention_row", "combine"]
+        twice = both.step((0, at, 2))
+        twice.tokens[0] = step.tokens[0]
+        if options.get("causal", True):
+            np.testing.assert_array_equal(both.here(twice)[0], got[0])
+        both.check(twice)
