@@ -13,7 +13,7 @@ constexpr int MOST_WARPS = 10;
 constexpr float NEVER = -1e30f;
 
 // `sums` [head][split][HEAD_DIM], `stats` [head][split]{largest score, sum}, as attention.cu's.
-extern "C" __global__ void __launch_bounds__(32 * MOST_WARPS)
+extern "C" __global__ void __launch_bounds__(32 * MOST_WARPS, 1)
 attention_row(Product qkv, Rows rows, View view, int gated, const float* __restrict__ q_norm, const float* __restrict__ k_norm, float eps,
               const double* __restrict__ frequencies, int n_rot, int interleaved, float magnitude, int n_heads, int n_kv_heads,
               u16* keys, u16* values, float* __restrict__ sums, float2* __restrict__ stats) {
