@@ -75,7 +75,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("host")
     text = (SOURCES / "include" / "product.cuh").read_text(encoding="utf-8")
     text = (
-        text[: text.index("// The same with the parts shared")]
+        text[: text.index("// The same of R rows with the parts shared")]
         .replace('#include "ptx.cuh"', "")
         .replace("#pragma once", "")
     )
