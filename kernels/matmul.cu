@@ -8,8 +8,8 @@
 // A unit is 256 columns of one tile of 64 TILES rows x 8 NT batch rows. Block b of a side does units [b L, (b + 1) L) of the
 // sequence [tile][batch tile][superblock]. L is the same for every M up to 32, and the consumer adds the parts of split tiles
 // (include/product.cuh), so a batch row's bits do not depend on M.
-// H200, 2026-11-29, graph of launches over 1 GB of weights, programmatic launch: Q4_K 24576x4096 (57 MB) 15.5 / 18.2 / 28.9 us
-// at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.7 / 11.4 / 16.3, 4096x4096 4.5 / 5.5 / 8.0. F16 form, 2,048
+// H200, 2026-12-01, graph of launches over 1 GB of weights, programmatic launch: Q4_K 24576x4096 (57 MB) 15.0 / 16.6 / 23.7 us
+// at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.0 / 9.6 / 13.5, 4096x4096 4.1 at M = 1. F16 form, 2,048
 // rows of an 8B's matrices: 330 TFLOP/s.
 #include "activation.cuh"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PACKED: dict[int, int] = {
     2: 2304, 3: 2560, 6: 2816, 7: 3072, 8: 4352, 10: 1344, 11: 1824, 12: 2304, 13: 2816, 14: 3360,
@@ -36,8 +36,11 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 INT8, F16 = 8, 16
 """Forms of activations; `include/activation.cuh` describes them."""
 
-BLOCK_BYTES = {INT8: 2592, F16: 4128}
+BLOCK_BYTES = {INT8: 2656, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
+
+_ROW_BYTES = 368
+"""Bytes of 256 columns of one row in the INT8 form, which each warp has its own copy of."""
 
 MOST_SIDES = 4
 """Products that one launch of `matmul.cu` can have in a short step."""
@@ -97,11 +100,16 @@ class Together:
     formats: dict[int, Matmul]
 
 
-def _stages(size: int, blocks: int, arch: int) -> int:
-    """Stages of `size` bytes that fit where `blocks` share a multiprocessor; at most 4."""
+def _stages(size: int, blocks: int, arch: int, most: int = 4) -> int:
+    """Stages of `size` bytes that fit where `blocks` share a multiprocessor; at most `most`."""
     block, whole = _SHARED.get(arch, _SMALL)
     room = min(block << 10, (whole << 10) // blocks - (1024 if arch >= 80 else 0))
-    return min(4, room // size)
+    return min(most, room // size)
+
+
+def _held(type_id: int, form: int, arch: int) -> int:
+    """Bytes that a stage of `matmul.cu` holds of 8 batch rows: `ACTIVATION` of `include/unit.cuh`."""
+    return BLOCK_BYTES[form] - (256 if form == INT8 and type_id in (12, 13) and arch > 80 else 0)
 
 
 def chunk(type_id: int) -> int:
@@ -137,6 +145,11 @@ def together(
         shape if shape.blocks == blocks else _shape(t, f, groups, arch, blocks)
         for shape, t, f in zip(shapes, types, forms, strict=True)
     ]
+    if one:
+        shapes = [
+            _of_one_row(shape, t, arch) if f == INT8 else shape
+            for shape, t, f in zip(shapes, types, forms, strict=True)
+        ]
     defines = [("SIDES", sides), *([("ONE", 1)] if one and INT8 in forms else [])]
     for i, (type_id, its, shape) in enumerate(zip(types, forms, shapes, strict=True)):
         values = {
@@ -167,7 +180,7 @@ class _Shape:
 
 
 def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4) -> _Shape:
-    size, activation, short = chunk(type_id), BLOCK_BYTES[form], groups <= MOST_SHORT // 8
+    size, activation, short = chunk(type_id), _held(type_id, form, arch), groups <= MOST_SHORT // 8
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
@@ -181,8 +194,16 @@ def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4
                 continue
             nt = min(groups, most) if short else most
             stage = size * _WARPS * tiles + activation * nt
-            return _Shape(tiles, nt, _stages(stage, blocks, arch), stage, blocks)
+            # More stages of many activations take longer to begin than they gain.
+            deepest = 3 if short and form == INT8 and nt > 1 else 4
+            return _Shape(tiles, nt, _stages(stage, blocks, arch, deepest), stage, blocks)
     raise ValueError(f"format {type_id}: no shape of matmul.cu fits sm_{arch}")
+
+
+def _of_one_row(shape: _Shape, type_id: int, arch: int) -> _Shape:
+    """The same block with the stages that fit where activations are a row's."""
+    stage = _WARPS * (chunk(type_id) * shape.tiles + _ROW_BYTES)
+    return replace(shape, stages=_stages(stage, shape.blocks, arch), stage=stage)
 
 
 def most_groups(type_id: int, form: int, arch: int) -> int:

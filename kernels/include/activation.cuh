@@ -2,15 +2,16 @@
 //
 // A block holds 256 columns of 8 rows m of the batch (which are the columns of the product); blocks lie
 // [superblock][group of 8 rows], `groups` of them a superblock. Lane 4g+t of a product's warp holds row g.
-// INT8 form, 2,592 bytes, x = E f q: 4 x 512 bytes of q, a lane's 16 bytes being {slab 2i: k 4t.., 16+4t..; slab 2i+1:
+// INT8 form, 2,656 bytes, x = E f q: 4 x 512 bytes of q, a lane's 16 bytes being {slab 2i: k 4t.., 16+4t..; slab 2i+1:
 // likewise}; 256 bytes of the slabs' sums of f q / 64 as f16 high + low parts, lane words {high, low} of slabs 2t, 2t+1;
-// 8 floats E; 64 floats f (1..64), four of them [i][t] = (slab 2i, rows 2t, 2t+1; slab 2i+1, rows 2t, 2t+1).
+// 8 floats E; 64 bytes f (1..64) [row][slab]; the same as 64 floats, four of them [i][t] = (slab 2i, rows 2t, 2t+1; slab 2i+1,
+// rows 2t, 2t+1).
 // F16 form, 4,128 bytes, x = E h: 8 x 512 bytes of h, a lane's 16 bytes being k (4t, 4t+2), (4t+1, 4t+3), 16 + the
 // same, of one slab; 8 floats E, powers of two.
 #pragma once
 #include "ptx.cuh"
 
-constexpr int INT8_BLOCK = 2592, INT8_SUMS = 2048, INT8_E = 2304, INT8_F = 2336;
+constexpr int INT8_BLOCK = 2656, INT8_SUMS = 2048, INT8_E = 2304, INT8_FACTORS = 2336, INT8_F = 2400;
 // Of the INT8 form of a single batch row, the pieces of 16 bytes that a product needs: those of q from 0 on, of the sums, E and f.
 constexpr int ROW_SUMS = 256, ROW_E = 288, ROW_F = 304, ROW_BLOCK = 368;
 constexpr int F16_BLOCK = 4128, F16_E = 4096;
@@ -72,6 +73,7 @@ DEVICE void write_int8(u8* block, int g, const float (&v)[8]) {
     sums[0] = upper;
     sums[2] = lower;
     ((float*)(block + INT8_F))[16 * (slab >> 1) + 4 * (g >> 1) + 2 * (slab & 1) + (g & 1)] = f;
+    block[INT8_FACTORS + 8 * g + slab] = (u8)(int)f;
   }
   if (lane == 0) ((float*)(block + INT8_E))[g] = E;
 }

@@ -29,7 +29,7 @@ DEVICE u32 codes(u32 low, u32 high, int s, int slab) {
 }
 
 // What integer codes are multiplied by in `signed_codes`, so that shifts alone make them signed.
-constexpr float CODE_SCALE = TYPE == Q4_0 ? 16 : TYPE == Q5_0 ? 8 : 1;
+constexpr float CODE_SCALE = TYPE == Q4_0 ? 16 : TYPE == Q5_0 ? 8 : TYPE == Q6_K ? 4 : 1;
 
 // Codes as signed bytes, times CODE_SCALE.
 DEVICE u32 signed_codes(u32 low, u32 high, int s, int slab) {
@@ -40,7 +40,11 @@ DEVICE u32 signed_codes(u32 low, u32 high, int s, int slab) {
     const u32 nibbles = (s ? low >> 1 : low << 3) & 0x78787878u;
     return (nibbles | ((high << (7 - slab)) & 0x80808080u)) ^ 0x80808080u;
   }
-  if (TYPE == Q3_K || TYPE == Q6_K || TYPE == TQ2_0)  // less ZERO, without carries into the next byte
+  if (TYPE == Q6_K) {
+    const int at = 2 * (slab & 3);
+    return ((s ? low >> 2 : low << 2) & 0x3c3c3c3cu) | (((at < 6 ? high << (6 - at) : high) & 0xc0c0c0c0u) ^ 0x80808080u);
+  }
+  if (TYPE == Q3_K || TYPE == TQ2_0)  // less ZERO, without carries into the next byte
     return (codes(low, high, s, slab) + (0x80 - ZERO) * 0x01010101u) ^ 0x80808080u;
   return codes(low, high, s, slab);
 }

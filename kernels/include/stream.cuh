@@ -1,6 +1,7 @@
 // A block's share of a product of packed weights: units in a row, from tile to tile without draining its ring.
 //
 // Put in once for each format of a launch, in a namespace of its own; TYPE, FORM, NT, TILES and STAGES are that format's.
+#define STREAM
 #include "unit.cuh"
 
 constexpr int WEIGHT_STAGE = CHUNK * TILES * WARPS;
@@ -24,11 +25,7 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
       const int from = tile < s.ends[0] ? 0 : tile < s.ends[1] ? s.ends[0] : s.ends[1];
       from_weights[w] = base + ((size_t)(tile - from) * s.superblocks + next_sb) * CHUNK + 16 * lane;
     }
-    from_activations = s.x + (size_t)next_sb * activation_step + batch * NT * BLOCK_OF_8 + (ONE_ROW ? 0 : 16 * threadIdx.x);
-  };
-  auto start = [&]() {
-    next_tile = first / s.superblocks, next_sb = first - next_tile * s.superblocks;
-    aim();
+    from_activations = s.x + (size_t)next_sb * activation_step + batch * NT * BLOCK_OF_8;
   };
   auto copy_weights = [&](int slot) {
 #pragma unroll
@@ -39,29 +36,32 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
         if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from_weights[w] + i);
     }
   };
-  // This thread's 16-byte pieces of a stage's activations. Of a single group only rows below M are copied: lanes 4g.. of the
-  // fragments, words of the sums.
-  constexpr int PIECES = BLOCK_OF_8 * NT / 16, TURNS = (PIECES + 32 * WARPS - 1) / (32 * WARPS);
+  // This thread's 16-byte pieces of a stage's activations: of one row, one a lane of each warp. Of a single group only rows below M
+  // are copied: lanes 4g.. of the fragments, words of the sums.
+  constexpr int THREADS = ONE_ROW ? 32 : 32 * WARPS, PIECES = ONE_ROW ? ROW_BLOCK / 16 : ACTIVATION * NT / 16;
+  constexpr int TURNS = (PIECES + THREADS - 1) / THREADS;
   constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS / 16 : F16_E / 16, BY_ROW = FORM == 8 ? INT8_E / 16 : FRAGMENTS;
+  const int thread = ONE_ROW ? lane : threadIdx.x;
+  const int of_row = lane < 16 ? 512 * (lane >> 2) + 16 * (lane & 3) : lane < 18 ? INT8_SUMS + 16 * (lane - 16)
+                     : lane < 19 ? INT8_E : INT8_F + 64 * (lane - 19);
   u32 pieces = 0;
 #pragma unroll
   for (int i = 0; i < TURNS; i++) {
-    const int at = threadIdx.x + 32 * WARPS * i;
-    const int g = NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (at & 31) >> 2 : (at - FRAGMENTS) >> 1) : 0;
+    const int at = thread + THREADS * i;
+    const int g = !ONE_ROW && NT == 1 && at < BY_ROW ? (at < FRAGMENTS ? (at & 31) >> 2 : (at - FRAGMENTS) >> 1) : 0;
     if (at < PIECES && g < M) pieces |= 1u << i;
   }
-  // Of one row, a piece a lane.
-  const int of_row = lane < 16 ? 512 * (lane >> 2) + 16 * (lane & 3) : lane < 18 ? INT8_SUMS + 16 * (lane - 16)
-                     : lane < 19 ? INT8_E : INT8_F + 64 * (lane - 19);
-  auto copy_activations = [&](int slot) {
-    if (ONE_ROW) {
-      if (lane < ROW_BLOCK / 16) copy16(ring + slot * STAGE + WEIGHT_STAGE + warp * ACTIVATION + 16 * lane, from_activations + of_row);
-      return;
-    }
-    u8* to = ring + slot * STAGE + WEIGHT_STAGE + 16 * threadIdx.x;
+  auto piece_from = [&](const u8* from, int i) {
+    const int at = thread + THREADS * i;
+    return from + (ONE_ROW ? of_row : 16 * at + (BLOCK_OF_8 - ACTIVATION) * (at / (ACTIVATION / 16)));
+  };
+  auto piece_to = [&](int slot, int i) {
+    return ring + slot * STAGE + WEIGHT_STAGE + (ONE_ROW ? warp * ACTIVATION : 0) + 16 * (thread + THREADS * i);
+  };
+  auto copy_activations = [&](int slot, const u8* from) {
 #pragma unroll
     for (int i = 0; i < TURNS; i++)
-      if (pieces >> i & 1) copy16(to + 512 * WARPS * i, from_activations + 512 * WARPS * i);
+      if (pieces >> i & 1) copy16(piece_to(slot, i), piece_from(from, i));
   };
   auto advance = [&](int unit) {
 #pragma unroll
@@ -74,25 +74,43 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
     }
   };
 
-  // Weights depend on no other kernel: the ring fills with them while the producer of x still runs.
+  // Weights depend on no other kernel: the ring fills with them while the producer of x still runs. In short steps the first
+  // activations go through registers, so that the first unit need not wait for what is for all others.
+  constexpr int DIRECT = NT <= 4;
+  int tile = first / s.superblocks, sb = first - tile * s.superblocks, begin = sb, slot = 0, batch = tile % s.batch_tiles;
+  const u8* activations = nullptr;
   if (first < last) {
-    start();
+    next_tile = tile, next_sb = sb;
+    aim();
+    activations = from_activations;
 #pragma unroll 1
     for (int i = 0; i < STAGES - 1; i++) {
       if (first + i < last) copy_weights(i);
+      copies_commit();
       advance(first + i);
     }
-    start();
   }
-  int tile = first / s.superblocks, sb = first - tile * s.superblocks, begin = sb, slot = 0;
   wait_for_previous();
   if (first >= last) return;
+  uint4 firsts[DIRECT ? TURNS : 1];
+#pragma unroll
+  for (int i = 0; i < DIRECT * TURNS; i++)
+    if (pieces >> i & 1) firsts[i] = __ldcg((const uint4*)piece_from(activations, i));
 #pragma unroll 1
-  for (int i = 0; i < STAGES - 1; i++) {
-    if (first + i < last) copy_activations(i);
-    copies_commit();
-    advance(first + i);
+  for (int i = 0, at = sb; i < STAGES - 1; i++) {
+    if (i >= DIRECT) {
+      if (first + i < last) copy_activations(i, activations);
+      copies_commit();
+    }
+    activations += activation_step;
+    if (++at == s.superblocks) {
+      at = 0, batch = batch + 1 == s.batch_tiles ? 0 : batch + 1;
+      activations = s.x + batch * NT * BLOCK_OF_8;
+    }
   }
+#pragma unroll
+  for (int i = 0; i < DIRECT * TURNS; i++)
+    if (pieces >> i & 1) *(uint4*)piece_to(0, i) = firsts[i];
 
   Lane l;
   l.lane = lane, l.g = lane >> 2, l.t = lane & 3;
@@ -100,13 +118,14 @@ DEVICE void stream(const Side& s, int block, int groups, int M, u8* ring) {
   acc.clear();
 #pragma unroll 1
   for (int unit_index = first; unit_index < last; unit_index++) {
-    copies_wait<STAGES - 2>();
+    if (DIRECT && unit_index == first) copies_wait<2 * STAGES - 4>();
+    else copies_wait<STAGES - 2>();
     if (ONE_ROW) __syncwarp();
     else __syncthreads();
     const int next = unit_index + STAGES - 1, next_slot = slot ? slot - 1 : STAGES - 1;
     if (next < last) {
       copy_weights(next_slot);
-      copy_activations(next_slot);
+      copy_activations(next_slot, from_activations);
     }
     copies_commit();
     advance(next);

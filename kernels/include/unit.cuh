@@ -8,9 +8,15 @@
 #ifndef ONE
 #define ONE 0
 #endif
-
 constexpr bool ONE_ROW = ONE && FORM == 8;  // whose activations are a block of a row, of which each warp has its own
-constexpr int ACTIVATION = ONE_ROW ? ROW_BLOCK : FORM == 8 ? INT8_BLOCK : F16_BLOCK;
+// Of several batch rows, K-quants' scales of 16 rows times the factors f of 8 batch rows are a product of tensor cores, too, and f as
+// floats is not read, where registers do for that.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ <= 800 || !defined(STREAM)
+constexpr bool OUTER = false;
+#else
+constexpr bool OUTER = K_QUANT && FORM == 8 && !ONE;
+#endif
+constexpr int ACTIVATION = ONE_ROW ? ROW_BLOCK : FORM != 8 ? F16_BLOCK : OUTER ? INT8_F : INT8_BLOCK;
 constexpr int STEP = ONE ? 2 : 1;  // of a lane's sums: where there is but one batch row, the second column is none
 constexpr bool HAS_MINS = K_QUANT || HAS_OFFSETS;
 constexpr float WEIGHT_SCALE = TYPE == F16_TILES ? 1 : 64;  // keeps small f16 weights out of the subnormals
@@ -52,6 +58,7 @@ struct Lane {
   DEVICE_METHOD float2 f(int n, int i, int s) const {
     return ONE_ROW ? ((const float2*)(block(n) + ROW_F))[2 * i + s] : ((const float2*)(block(n) + INT8_F + 64 * i))[2 * t + s];
   }
+  DEVICE_METHOD u32 factors(int n) const { return ((const u32*)(block(n) + INT8_FACTORS))[2 * g + (t & 1)]; }
   DEVICE_METHOD uint2 sums(int n) const {
     return ONE_ROW ? ((const uint2*)(block(n) + ROW_SUMS))[t] : ((const uint2*)(block(n) + INT8_SUMS))[lane];
   }
@@ -133,10 +140,16 @@ DEVICE void unit(Sums& acc, const Lane& l) {
   int minimum[TILES][NT][4];  // Q2_K: of minimum * f * q
   Sums sums;
   uint4 head[TILES][2];
+  u32 scales[TILES][2], factors[NT];
+  const u32 first_half = l.t == 0 ? ~0u : 0, second_half = l.t == 1 ? ~0u : 0;
   sums.clear();
+  if (OUTER)
+#pragma unroll
+    for (int n = 0; n < NT; n++) factors[n] = l.factors(n);
 #pragma unroll
   for (int w = 0; w < TILES; w++) {
     head[w][0] = l.head(w, 0), head[w][1] = l.head(w, 1);
+    if (OUTER) scales[w][0] = k_scales(head[w][0], l.t & 1), scales[w][1] = k_scales(head[w][1], l.t & 1);
 #pragma unroll
     for (int n = 0; n < NT; n++)
 #pragma unroll
@@ -171,6 +184,15 @@ DEVICE void unit(Sums& acc, const Lane& l) {
 #pragma unroll
         for (int n = 0; n < NT; n++) {
           const uint2 x = l.q(n, i, s);
+          if constexpr (OUTER) {
+            int c[4], by[4];
+            const u32 only = (slab < 4 ? first_half : second_half) & 0xffu << (8 * (slab & 3));
+            mma_s8_k16(by, scales[w][0] & only, scales[w][1] & only, factors[n]);
+            mma_s8_k32(c, a, x.x, x.y);
+#pragma unroll
+            for (int k = 0; k < 4; k++) whole[w][n][k] += by[k] * c[k];
+            continue;
+          }
           const float2 f = l.f(n, i, s);
           const int f0 = times(1, f.x), f1 = times(1, f.y);
           int c[4], e[4];
@@ -227,7 +249,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       if (D_BEHIND) {
-        d[r] = l.d(w, r);
+        d[r] = l.d(w, r) / CODE_SCALE;
       } else if (TYPE == Q2_K) {
         const u32 pair = l.d_dmin(w, r);
         d[r] = half2_low(pair), dmin[r] = -half2_high(pair);

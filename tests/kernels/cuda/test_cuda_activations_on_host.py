@@ -34,7 +34,7 @@ def test_a_warp_writes_both_forms(tmp_path: Path) -> None:
     header = header.replace("#pragma once\n", "").replace('#include "ptx.cuh"\n', "")
     source = tmp_path / "activations.cpp"
     source.write_text(f'#include "{HERE / "lockstep.h"}"\n{header}{KERNEL}', encoding="utf-8")
-    int8, f16 = np.zeros((2, 2592), np.uint8), np.zeros((2, 4128), np.uint8)
+    int8, f16 = np.zeros((2, 2656), np.uint8), np.zeros((2, 4128), np.uint8)
     build(source, tmp_path / "activations.so").run(
         *(ctypes.c_void_p(a.ctypes.data) for a in (x, int8, f16)), len(x)
     )

@@ -54,12 +54,12 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
 
 
 def int8_blocks(x: np.ndarray) -> np.ndarray:
-    """Activation blocks of one superblock (activation.cuh) for x (rows, 256): (groups, 2592) bytes."""
+    """Activation blocks of one superblock (activation.cuh) for x (rows, 256): (groups, 2656) bytes."""
     levels, ratio, e = _levels(x)
     f = _factor(ratio)[:, 0]
     q = np.clip(np.rint(levels), -127, 127).astype(np.int8)[:, 0]
     groups = len(x) // 8
-    blocks = np.zeros((groups, 2592), np.uint8)
+    blocks = np.zeros((groups, 2656), np.uint8)
     for n in range(groups):
         for g in range(8):
             row = 8 * n + g
@@ -78,8 +78,9 @@ def int8_blocks(x: np.ndarray) -> np.ndarray:
                 blocks[n, 2048 + 8 * lane :][:8] = halves.view(np.uint8)
             blocks[n, 2304 + 4 * g :][:4] = e[row, 0].astype(np.float32).view(np.uint8)
             for slab in range(8):
-                at = 2336 + 4 * (16 * (slab >> 1) + 4 * (g >> 1) + 2 * (slab & 1) + (g & 1))
+                at = 2400 + 4 * (16 * (slab >> 1) + 4 * (g >> 1) + 2 * (slab & 1) + (g & 1))
                 blocks[n, at : at + 4] = f[row, slab : slab + 1].view(np.uint8)
+            blocks[n, 2336 + 8 * g :][:8] = f[row].astype(np.uint8)
     return blocks
 
 

@@ -65,6 +65,7 @@ extern "C" { alignas(128) u8 ring[1 << 18]; }
 #define __syncwarp() pthread_barrier_wait(&barrier)
 static inline void __syncthreads() { pthread_barrier_wait(&of_block); }
 static inline void __stcg(float* to, float v) { *to = v; }
+static inline uint4 __ldcg(const uint4* from) { return *from; }
 static inline void copy16(void* to, const void* from) { memcpy(to, from, 16); }
 static inline void copies_commit() {}
 template <int PENDING> static inline void copies_wait() {}
