@@ -39,6 +39,9 @@ INT8, F16 = 8, 16
 BLOCK_BYTES = {INT8: 2656, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
 
+_FEW_REGISTERS = {(10, 120)}
+"""Formats and architectures whose tiles of 128 rows by 64 would need more registers than a thread has."""
+
 _ROW_BYTES = 368
 """Bytes of 256 columns of one row in the INT8 form, which each warp has its own copy of."""
 
@@ -182,6 +185,8 @@ class _Shape:
 def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4) -> _Shape:
     size, activation, short = chunk(type_id), _held(type_id, form, arch), groups <= MOST_SHORT // 8
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
+    if (type_id, arch) in _FEW_REGISTERS:
+        shapes = shapes[-3:]
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
     side_by_side: tuple[int, ...] = (2, 1) if arch in _SHARED and arch != 75 else (1,)
