@@ -101,6 +101,27 @@ def step(tokens: np.ndarray, start: int, sequence: int = 0) -> StepInput:
     )
 
 
+class Disturbed(NumpyOps):
+    """Norms whose weights are off by what f16 activations are."""
+
+    def norm(self, x: Any, weight: np.ndarray, eps: float) -> Any:
+        noise = np.random.default_rng(0).standard_normal(weight.shape)
+        return super().norm(x, weight * (1 + 3e-4 * noise).astype(np.float32), eps)
+
+
+def decided(mix: tuple[str, str, str]) -> int:
+    """A seed where no router is so near a tie that states, and with them all rows behind, hang on it."""
+    while True:
+        seed = int(np.random.default_rng().integers(1 << 30))
+        tokens = np.random.default_rng(seed).integers(0, VOCABULARY, 234)
+        results = []
+        for ops in (NumpyOps(), Disturbed()):
+            build(ops, np.random.default_rng(seed), mix)
+            results.append(ops.run(step(tokens[:200], 0)).copy())
+        if nmse(*results) < 2e-6:
+            return seed
+
+
 def nmse(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.median(((got - want) ** 2).mean(axis=1)) / (want**2).mean())
 
@@ -110,7 +131,7 @@ def nmse(got: np.ndarray, want: np.ndarray) -> float:
 def test_hybrid_models_equal_numpy(
     make_ops: Any, mix: tuple[str, str, str], precision: Precision
 ) -> None:
-    seed = int(np.random.default_rng().integers(1 << 30))
+    seed = decided(mix)
     ops, reference = make_ops(precision), NumpyOps()
     build(ops, np.random.default_rng(seed), mix)
     build(reference, np.random.default_rng(seed), mix)
