@@ -6,11 +6,18 @@ CuPy has the memory, streams and graphs; its own launches know no programmatic d
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from typing import Any
 
 _DYNAMIC_SHARED = 8
 _SERIALIZATION = 6
+_SECTION = re.compile(rb"\.text\.([A-Za-z]\w*)\0")
+
+
+def kernels_of(code: bytes) -> list[str]:
+    """Names of the kernels in machine code; none of PTX."""
+    return sorted({name.decode() for name in _SECTION.findall(code)})
 
 
 class DriverError(Exception):
@@ -54,10 +61,16 @@ class Driver:
             raise DriverError(name, code, (text.value or b"unknown error").decode())
 
     def load(self, code: bytes) -> Module:
-        """A module of machine code or PTX."""
+        """A module of machine code or PTX, whose machine code is on the card when this returns.
+
+        By itself the driver brings each kernel there at its first use, when a full card may have no memory.
+        """
         handle = ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(handle), code)
-        return Module(self, handle)
+        module = Module(self, handle)
+        for name in kernels_of(code):
+            module.kernel(name)
+        return module
 
 
 class Module:

@@ -386,11 +386,14 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
     def _launch_graph(
         self, step: StepInput, tape: Tape, ranked: tuple[float, float] | None = None
     ) -> None:
-        bucket, tiles = self.send(step)
-        key = bucket, tiles, *(ranked or ())
-        graph = tape.graphs.get(key)
+        p = self.short_pass(*self.send(step), ranked)
+        key = p.rows, p.tiles, *(ranked or ())
+        graph = tape.graphs.get(key) or self.graph(p, tape)
         if graph is None:
-            graph = tape.graphs[key] = self.graph(bucket, tiles, tape, ranked)
+            for node in tape.nodes:
+                node.launch(p)
+            return
+        tape.graphs[key] = graph
         graph.launch(stream=self.card.stream)
 
     def send(self, step: StepInput) -> tuple[int, int]:
@@ -399,19 +402,14 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
         found = self._step.send(step, rows)
         return rows, next(b for b in BUCKETS if b >= found)
 
-    def graph(
-        self,
-        rows: int,
-        tiles: int,
-        tape: Tape | None = None,
-        ranked: tuple[float, float] | None = None,
-    ) -> Any:
-        """A new graph of a short step of `rows` rows in `tiles` tiles of attention, both of `BUCKETS`."""
-        p = Pass(rows, self._short_form, tiles, rows, 0, min(rows, self._limits.sequences), ranked)
-        with self.card.capture() as captured:
-            for node in (tape or self._tapes[0]).nodes:
-                node.launch(p)
-        return captured.graph
+    def short_pass(self, rows: int, tiles: int, ranked: tuple[float, float] | None = None) -> Pass:
+        """A short step of `rows` rows in `tiles` tiles of attention, both of `BUCKETS`."""
+        sequences = min(rows, self._limits.sequences)
+        return Pass(rows, self._short_form, tiles, rows, 0, sequences, ranked)
+
+    def graph(self, p: Pass, tape: Tape | None = None) -> Any:
+        """A new graph of a short step; None where the card has no memory for one."""
+        return self._recorded((tape or self._tapes[0]).nodes, p)
 
     def _launch_body(
         self, step: StepInput, tape: Tape, after: Callable[[Node, int], None] | None = None

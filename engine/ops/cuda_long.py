@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from engine.errors import OutOfMemory
 from engine.ops.base import MOST_KEPT, StepInput
 from engine.ops.cuda_attention import AttentionOps
-from engine.ops.cuda_buffers import MOST_ROWS, Pass, Tape
+from engine.ops.cuda_buffers import MOST_ROWS, Node, Pass, Tape
+from engine.ops.cuda_device import told
 from kernels.variants import F16
 
 MOST_REPLAYED, FILLED, LONG_GRAPHS = 512, 64, 16
@@ -37,6 +41,16 @@ class LongSteps(AttentionOps):
         """Whether a long step may be a graph."""
         return MOST_ROWS < p.rows <= MOST_REPLAYED and self.card.timeline is None
 
+    def _recorded(self, nodes: list[Node], p: Pass) -> Any:
+        """A graph of what these launch; None where the card has no memory for one, about a megabyte."""
+        try:
+            with told(), self.card.capture() as captured:
+                for node in nodes:
+                    node.launch(p)
+        except OutOfMemory:
+            return None
+        return captured.graph
+
     def _replay(self, p: Pass, tape: Tape) -> None:
         """Launch all but the head of a long step: of sizes that come again, as a graph, since a host takes
         longer to launch the kernels of a small model than a card to run them."""
@@ -44,10 +58,7 @@ class LongSteps(AttentionOps):
         graph = tape.graphs.pop(key, None)
         body = [node for node in tape.nodes if node is not tape.head]
         if graph is None and key in tape.met:
-            with self.card.capture() as captured:
-                for node in body:
-                    node.launch(p)
-            graph = captured.graph
+            graph = self._recorded(body, p)
         if graph is None:
             tape.met.add(key)
             for node in body:

@@ -115,6 +115,8 @@ class Recorder:
         wanted = [v for type_id in packed for v in variants.of_type(type_id, arch, form)]
         self.card.build([*wanted, *(v for t in sets for v in variants.of_set(t, form, arch))])
         if self._library and launches:
+            types = {launch.weights[0].type_id for launch in launches}
+            self.card.build([Variant("rows.cu"), *map(variants.dequantise, types)])
             weights = min(max(map(_f16_bytes, launches)), SCRATCH_BYTES)
             widest = max(launch.weights[0].superblocks for launch in launches) * SUPERBLOCK
             self._scratch = (*self._room(0, weights), *self._room(2, self._rows * widest * 2))

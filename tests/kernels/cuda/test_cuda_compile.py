@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.driver import kernels_of
 from kernels.lab.record import fingerprint
 from kernels.loader import SOURCES, CompileError, Loader, expand, options
 from kernels.nvrtc import Nvrtc, Resources, resources
@@ -45,7 +46,9 @@ def test_all_variants_compile_without_spills(
 ) -> None:
     def build(variant: Variant) -> dict[str, Resources]:
         source = expand(variant.file)
-        return resources(nvrtc.compile(source, variant.file, arch, options(variant))[1])
+        code, told = nvrtc.compile(source, variant.file, arch, options(variant))
+        assert kernels_of(code) == sorted(resources(told))
+        return resources(told)
 
     everything = list(dict.fromkeys(all_variants(arch)))
     wanted = everything[ARCHITECTURES.index(arch) % SHARE :: SHARE]

@@ -10,7 +10,14 @@ import pytest
 from engine.ops import cuda_long
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_library import WORKSPACE, Library
-from tests.kernels.cuda.test_cuda_ops_without_card import N_LAYERS, Notes, notes, record, step
+from tests.kernels.cuda.test_cuda_ops_without_card import (
+    N_LAYERS,
+    Notes,
+    Stream,
+    notes,
+    record,
+    step,
+)
 
 __all__ = ["notes"]
 
@@ -33,6 +40,37 @@ def test_sizes_that_come_again_are_graphs(notes: Notes, monkeypatch) -> None:  #
     assert launched(100) == first  # whose graph gave way to the other's
     monkeypatch.setattr(cuda_long, "MOST_REPLAYED", 96)
     assert launched(128) == launched(128) == first
+    ops.close()
+
+
+def test_steps_run_where_a_full_card_has_no_memory_for_a_graph(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops = CudaOps()
+    record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+
+    def launched(m: int) -> list[str]:
+        notes.launches.clear()
+        ops.run(step(m, 1))
+        return [name for name, *_ in notes.launches]
+
+    captured = {m: launched(m) for m in (1, 20, 64)}
+    assert launched(1) == []
+
+    def full(stream: Stream) -> None:
+        stream._notes.capturing = False
+        raise RuntimeError("cudaErrorMemoryAllocation: out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "end_capture", full)
+        ops.close()
+        ops = CudaOps()
+        record(ops, ("Q4_K", "Q6_K", "Q5_0"))
+        for m in (1, 20, 64):
+            first, second = launched(m), launched(m)
+            # What a graph took down is launched behind the attempt, each time.
+            assert (first, second)[m > 32][-len(captured[m]) :] == captured[m] and len(second) > 9
+    assert len(launched(1)) == len(captured[1]) and launched(1) == []
     ops.close()
 
 
