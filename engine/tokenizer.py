@@ -425,7 +425,7 @@ def _byte_level(
         return ids
 
     # Nearly all rules begin a word at a space between letters, whatever comes before and behind.
-    words = [place for _, place in engine.pre_tokenizer.pre_tokenize_str("ab cd")]
+    words = [place for _, place in engine.pre_tokenizer.pre_tokenize_str(" ".join(("ab", "cd")))]
     apart = words == [(0, 2), (2, 5)]
     apart = apart and not any(re.search("[a-z] ", text) for text in _visible(tokens, types))
     return lambda text, first: visible.encode(text, merge), _BETWEEN if apart else None

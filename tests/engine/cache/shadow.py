@@ -120,7 +120,9 @@ class Shadow:
         self.recurrent = slots > 0
         runner = SimpleNamespace(collect=self._run)
         ops = SimpleNamespace(accept=self._accept)
-        self._model: Any = SimpleNamespace(scheduler=self.scheduler, runner=runner, ops=ops)
+        self._model: Any = SimpleNamespace(
+            scheduler=self.scheduler, runner=runner, ops=ops, speculation=None
+        )
         self._step: Step | None = None
         self._accepted: dict[int, list[int]] = {}
 
