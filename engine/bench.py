@@ -261,6 +261,8 @@ def measure(
             told(f"{wanted.accept} tokens accepted at {context}")
             plain = statistics.median(u.decode_s / wanted.n_decode for u in decode[context])
             with forcing(engine, wanted.accept):
+                if whole:
+                    write(context)  # a card records what drafts and what verifies
                 usages = [write(context) for _ in range(wanted.repetitions)]
             forced.append(_forced(engine, context, usages, plain))
     header = read_header(status.model.path)
