@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -91,6 +92,19 @@ class Both:
         assert np.linalg.norm(got - want) < 1e-3 * np.linalg.norm(want)
         return got
 
+    def read(
+        self, text: np.ndarray, sequence: int, sizes: tuple[int, ...],
+        run: Callable[[StepInput], np.ndarray],
+    ) -> np.ndarray:  # fmt: skip
+        """All rows of a text that a sequence reads in steps of these sizes."""
+        rows, at = [], 0
+        for size in sizes:
+            step = self.step((sequence, at, size))
+            step.tokens[:] = text[at : at + size]
+            rows.append(run(step))
+            at += size
+        return np.concatenate(rows)
+
 
 def out_of(ops: CudaOps, qkv: Any) -> Any:
     """The node of `attend`."""
@@ -161,16 +175,8 @@ def test_short_and_long_steps_weigh_alike(
     card.capability = arch
     both = Both(shape, 3)
     text = both.rng.integers(0, TEXT, 170).astype(np.int32)
-    found = []
-    for sequence, sizes in enumerate(((60, 50, 60), (32, 28, 30, 20, 11, 32, 17))):
-        rows, at = [], 0
-        for size in sizes:
-            step = both.step((sequence, at, size))
-            step.tokens[:] = text[at : at + size]
-            rows.append(both.here(step))
-            at += size
-        found.append(np.concatenate(rows))
-    long, short = found
+    long = both.read(text, 0, (60, 50, 60), both.here)
+    short = both.read(text, 1, (32, 28, 30, 20, 11, 32, 17), both.here)
     assert np.linalg.norm(long - short) < 6e-5 * np.linalg.norm(long)
 
 
@@ -197,16 +203,8 @@ def test_long_steps_equal_numpy_and_other_pieces(
     ctypes.memset(both.ops._kv, 0xFF, 2 * both.ops._layer_bytes)  # NaN where nothing was stored
     text = both.rng.integers(0, TEXT, 250).astype(np.int32)
 
-    def read(sequence: int, sizes: tuple[int, ...]) -> np.ndarray:
-        rows, at = [], 0
-        for size in sizes:
-            step = both.step((sequence, at, size))
-            step.tokens[:] = text[at : at + size]
-            rows.append(both.check(step))
-            at += size
-        return np.concatenate(rows)
-
-    whole, pieces = read(0, (64, 63, 50)), read(1, (33, 51, 58))
+    whole = both.read(text, 0, (64, 63, 50), both.check)
+    pieces = both.read(text, 1, (33, 51, 58), both.check)
     if options.get("causal", True):
         np.testing.assert_array_equal(whole[:142], pieces)
     both.check(both.step((0, 177, 41), (1, 142, 20)))

@@ -23,7 +23,7 @@ from engine.models.base import model_of
 from engine.ops.base import Limits
 from engine.ops.cuda import CudaOps
 from engine.ops.cuda_library import Library
-from engine.placement import estimate, resolve
+from engine.placement import Plan, estimate, resolve
 from engine.quants import by_name
 from engine.scheduler import MOST_GUESSED
 from engine.weights import load_weights
@@ -138,6 +138,22 @@ def test_a_model_takes_what_was_predicted(
     ops.close()
 
 
+def drafting(file: Any, draft: str) -> tuple[Plan, dict[str, int], Limits]:
+    """What is planned and predicted of a model that drafts, and what it is allocated for."""
+    device = Device("cuda:0", "cuda", "Test card", 80 << 30, 79 << 30)
+    config = EngineConfig(
+        device="cuda:0", max_ctx=4096, max_concurrency=2, prefill_chunk=2048, spec=Spec.CHAIN,
+        draft=draft,
+    )  # fmt: skip
+    plan = resolve(config, file, [device])
+    parts = {part.kind: part.bytes for part in estimate(file, config, [device]).parts}
+    limits = Limits(
+        2048 + 2 + MOST_GUESSED, 2, plan.n_pages, plan.page_tokens, 4096 // plan.page_tokens,
+        plan.n_slots, MOST_GUESSED,
+    )  # fmt: skip
+    return plan, parts, limits
+
+
 def test_a_draft_layer_takes_what_was_predicted(
     notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,19 +162,9 @@ def test_a_draft_layer_takes_what_was_predicted(
     path = tmp_path / "mtp.gguf"
     path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
     file: Any = Widened(path, HYBRID)
-    device = Device("cuda:0", "cuda", "Test card", 80 << 30, 79 << 30)
-    config = EngineConfig(
-        device="cuda:0", max_ctx=4096, max_concurrency=2, prefill_chunk=2048, spec=Spec.CHAIN,
-        draft="mtp",
-    )  # fmt: skip
-    plan = resolve(config, file, [device])
-    parts = {part.kind: part.bytes for part in estimate(file, config, [device]).parts}
+    plan, parts, limits = drafting(file, "mtp")
     ops, model = CudaOps(), model_of(file.architecture)
     cfg = model.read_config(file)
-    limits = Limits(
-        2048 + 2 + MOST_GUESSED, 2, plan.n_pages, plan.page_tokens, 4096 // plan.page_tokens,
-        plan.n_slots, MOST_GUESSED,
-    )  # fmt: skip
     weights = load_weights(file, model.tensors(cfg), ops)
     ops.allocate(cfg.shape, limits)
     drafter = MtpDrafter(Target(file, cfg, weights, ops, limits, plan))
@@ -179,18 +185,8 @@ def test_a_model_that_drafts_takes_what_was_predicted(
     monkeypatch.setattr(Library, "of", lambda card, allocate, cache: (allocate(32 << 20), made)[1])
     file: Any = Widened(fixtures / f"{name}.gguf", widths)
     monkeypatch.setattr("engine.placement.read_header", lambda path: file)
-    device = Device("cuda:0", "cuda", "Test card", 80 << 30, 79 << 30)
-    config = EngineConfig(
-        device="cuda:0", max_ctx=4096, max_concurrency=2, prefill_chunk=2048, spec=Spec.CHAIN,
-        draft="draft.gguf",
-    )  # fmt: skip
-    plan = resolve(config, file, [device])
-    parts = {part.kind: part.bytes for part in estimate(file, config, [device]).parts}
+    plan, parts, limits = drafting(file, "draft.gguf")
     ops, cfg = CudaOps(), model_of(file.architecture).read_config(file)
-    limits = Limits(
-        2048 + 2 + MOST_GUESSED, 2, plan.n_pages, plan.page_tokens, 4096 // plan.page_tokens,
-        plan.n_slots, MOST_GUESSED,
-    )  # fmt: skip
     ops._library = Library.of(ops.card, lambda size: size, None)
     drafter = ModelDrafter(Target(file, cfg, None, ops, limits, plan), file)
     assert drafter._ops._library is ops._library  # type: ignore[attr-defined]
