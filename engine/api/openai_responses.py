@@ -185,6 +185,7 @@ async def create_response(body: ResponsesBody, request: Request) -> Response:
         except Exception as error:
             if not body.stream:
                 raise
+            request.state.visit.fault = "failed"
             failed = _response(turn, body, "failed", output.items)
             facts = openai_body(as_api_error(error))["error"]
             failed["error"] = {"code": facts["code"] or "server_error", "message": facts["message"]}
@@ -263,7 +264,6 @@ def _response(
     ended: Ended | None = None,
 ) -> dict[str, Any]:
     sampling = body.sampling()
-    usual = turn.served.info.sampling
     text = {"format": {"type": "text"}}
     if body.text is not None and body.text.format is not None:
         text["format"] = body.text.format.model_dump(by_alias=True, exclude_none=True)
@@ -289,12 +289,12 @@ def _response(
         },
         "service_tier": "default",
         "store": body.store is not False,
-        "temperature": sampling.get("temperature", usual.temperature),
+        "temperature": sampling.get("temperature", turn.usual.temperature),
         "text": text,
         "tool_choice": body.tool_choice or "auto",
         "tools": [tool.model_dump() for tool in body.tools or ()],
         "top_logprobs": body.top_logprobs or 0,
-        "top_p": sampling.get("top_p", usual.top_p),
+        "top_p": sampling.get("top_p", turn.usual.top_p),
         "truncation": "disabled",
         "usage": _usage(turn) if ended else None,
         "user": body.user,

@@ -136,6 +136,7 @@ class Turn:
         self.created = int(time.time())
         self.model = served.name
         self.served = served
+        self.usual = SamplingParams()
         self.written = 0
         self.reused = 0
         self._first: tuple[float, int] | None = None  # when which token was written
@@ -153,10 +154,11 @@ class Turn:
 
     async def start(self) -> None:
         """Submit all choices and wait until the engine has accepted each of them."""
-        info, engine = self.served.info, self.served.engine
+        # Kept: a model that is unloaded meanwhile has none that could be asked for.
+        self.usual, engine = self.served.info.sampling, self.served.engine
         drawn = secrets.randbits(62)
         for index, ask in enumerate(self._all):
-            sampling = self._sampling(ask, info.sampling)
+            sampling = self._sampling(ask)
             if ask.n > 1:
                 # Choices of one prompt differ, and are the same again for the same seed.
                 seed = drawn if sampling.seed is None else sampling.seed
@@ -250,8 +252,8 @@ class Turn:
         """What wrote the answer, as OpenAI's `system_fingerprint`."""
         return f"lucebox-{version()}"
 
-    def _sampling(self, ask: Ask, usual: SamplingParams) -> SamplingParams:
-        sampling = replace(usual, **ask.sampling)
+    def _sampling(self, ask: Ask) -> SamplingParams:
+        sampling = replace(self.usual, **ask.sampling)
         most = self._models.config.max_tokens
         if most is not None:
             sampling = replace(sampling, max_tokens=min(most, sampling.max_tokens or most))

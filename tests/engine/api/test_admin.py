@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
@@ -86,6 +87,24 @@ def test_unloading_ends_what_is_written(own: tuple[Server, httpx.Client]) -> Non
     assert post(client, "/admin/unload")[0] == 200
     thread.join(30)
     assert seen[0].status_code == 503 and seen[0].json()["error"]["code"] == "gone"
+
+
+def test_unloading_ends_a_response_that_is_streamed(own: tuple[Server, httpx.Client]) -> None:
+    server, client = own
+    body = {"input": "hello", "max_output_tokens": 480, "ignore_eos": True, "stream": True}
+    with client.stream("POST", "/v1/responses", json=body) as answer:
+        lines = answer.iter_lines()
+        while "response.output_text.delta" not in next(lines):
+            pass
+        with httpx.Client(base_url=server.url, timeout=100, trust_env=False) as other:
+            assert post(other, "/admin/unload")[0] == 200
+        last = json.loads([line for line in lines if line.startswith("data: ")][-1][6:])
+    assert (last["type"], last["response"]["error"]["code"]) == ("response.failed", "gone")
+    end = time.monotonic() + 10
+    while not (ended := [one for one in server.requests() if one.path == "/v1/responses"])[0].ended:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert ended[0].fault == "failed"
 
 
 def test_a_model_of_the_library_is_loaded_by_its_name_only(
