@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 30.0
@@ -29,7 +30,9 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; what begins a request must go on."""
+        """Take what came; what begins a request must go on. Behind a client's last request is none."""
+        if self.conn.their_state is h11.MUST_CLOSE:
+            return  # Uvicorn would answer it in the middle of the answer that is being written.
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._expect_nothing()

@@ -157,3 +157,21 @@ def test_streams_take_the_short_way_where_they_are_in_chunks(
     finally:
         assert server.stop()
     assert len(ways) > 20 and set(ways) == {version == "1.1"}
+
+
+@pytest.mark.parametrize("head", ("HTTP/1.0\r\n", "HTTP/1.1\r\nConnection: close\r\n"))
+def test_what_comes_behind_a_clients_last_request_is_not_read(head: str) -> None:
+    server = Server(ServerConfig(port=0), [Served(ScriptedEngine(one_by_one(*"abcdefgh")), "a")])
+    server.start()
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
+    head += f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+            client.sendall(f"POST /v1/chat/completions {head}\r\n\r\n".encode() + body)
+            found = client.recv(1 << 16)
+            client.sendall(b"\r\n")
+            while data := client.recv(1 << 16):
+                found += data
+    finally:
+        assert server.stop()
+    assert found.count(b"HTTP/1.") == 1 and b"data: [DONE]" in found
