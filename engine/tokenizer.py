@@ -424,7 +424,8 @@ def _byte_level(
         [ids] = _encoded(engine, [text])
         return ids
 
-    # Nearly all rules begin a word at a space between letters, whatever comes before and behind.
+    # Nearly all rules begin a word at a space between letters, whatever comes before and behind. (The sample
+    # is joined here, since sentences in sources are collected for translation.)
     words = [place for _, place in engine.pre_tokenizer.pre_tokenize_str(" ".join(("ab", "cd")))]
     apart = words == [(0, 2), (2, 5)]
     apart = apart and not any(re.search("[a-z] ", text) for text in _visible(tokens, types))

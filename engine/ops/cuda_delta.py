@@ -204,16 +204,11 @@ class DeltaOps(Recorder):
         assert d is not None, "the model's shape must tell of recurrent layers"
         out = Buffer(d.n_v_heads * HEAD_DIM)
         chunk = self._chunk
-        row, convolve, gate = (
-            self.card.kernel(Variant("delta.cu"), name) for name in ("row", "convolve", "gate")
-        )
+        row, convolve, gate = self._kernels("delta.cu", "row", "convolve", "gate")
         together = variants.recur(d.n_v_heads // d.n_k_heads)
         recur = self.card.kernel(together, "recur")
         slices = d.n_v_heads // dict(together.defines)["HEADS"] * HEAD_DIM // _RECUR_COLUMNS
-        convolve_rows, gate_rows = (
-            self.card.kernel(Variant("delta_rows.cu"), name)
-            for name in ("convolve_rows", "gate_rows")
-        )
+        convolve_rows, gate_rows = self._kernels("delta_rows.cu", "convolve_rows", "gate_rows")
         prepare = self.card.kernel(chunk.variant, "prepare", chunk.prepare)
         chunks = self.card.kernel(chunk.variant, "chunks", chunk.chunks)
         work = Pointer(self._values.at()[_D])

@@ -303,9 +303,7 @@ class ExpertOps(Recorder):
         tiles = mix.tiles(p.rows, columns)
         places = Pass(columns * tiles, p.form, 0, 0)
         chosen, at, row_of = (Pointer(a) for a in (table.chosen, table.place, table.row))
-        plan, gather, weigh = (
-            self.card.kernel(Variant("moe.cu"), name) for name in ("plan", "gather_rows", "weigh")
-        )
+        plan, gather, weigh = self._kernels("moe.cu", "plan", "gather_rows", "weigh")
         swiglu = self.card.kernel(Variant("swiglu.cu"), "swiglu")
         self._route(mix, scores, table.chosen, _routes(mix, table, 0), p)
         args: tuple[Any, ...] = (
