@@ -32,6 +32,8 @@ class Settings(QObject):
     def __init__(self, value: AppSettings | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.value = value or AppSettings()
+        # Where a late save belongs, wherever the user's folders are by then.
+        self._file = paths.settings_file()
         self._dirty = False
         self._writing = threading.Lock()
         self._told = False
@@ -92,7 +94,7 @@ class Settings(QObject):
             try:
                 from engine import settings_store
 
-                settings_store.save(value)
+                settings_store.save(value, self._file)
             except Exception as error:
                 log.exception("Saving the settings failed.")
                 self.save_failed.emit(str(error))

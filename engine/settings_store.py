@@ -42,13 +42,13 @@ def load() -> tuple[AppSettings, str | None]:
     return AppSettings(**values), problem
 
 
-def save(settings: AppSettings) -> None:
-    """Write the settings; keys of other versions stay. `EngineError` if they cannot be written.
+def save(settings: AppSettings, path: Path | None = None) -> None:
+    """Write the settings to `path`, else to the user's file; `EngineError` if they cannot be written.
 
-    The file is replaced whole, so a crash leaves either the old or the new one. A file with values that
-    `load` had to replace is kept beside it.
+    Keys of other versions stay. The file is replaced whole, so a crash leaves either the old or the new
+    one. A file with values that `load` had to replace is kept beside it.
     """
-    path = paths.settings_file()
+    path = path or paths.settings_file()
     try:
         try:
             content = _read(path)

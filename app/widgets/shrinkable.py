@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
@@ -34,7 +34,24 @@ class Shrinkable(QScrollArea):
     def minimumSizeHint(self) -> QSize:
         return QSize(0, min(LEAST, self.sizeHint().height()))
 
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._offer_bar()
+        return super().event(event)
+
+    def _offer_bar(self) -> None:
+        """Offer a bar only where it is needed at full width.
+
+        One left from a layout on the way would take width, and the content taller for it would keep the bar.
+        """
+        needed = self.sizeHint().height() > self.height()
+        policy = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(
+            policy.ScrollBarAsNeeded if needed else policy.ScrollBarAlwaysOff
+        )
+
     def resizeEvent(self, event: QResizeEvent) -> None:
+        self._offer_bar()
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()

@@ -246,6 +246,16 @@ def test_settings_are_saved_and_come_back(qtbot: QtBot) -> None:
     assert load_settings()[0].value.theme == "dark"
 
 
+def test_a_late_save_stays_with_the_file_that_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, own = load_settings()[0], paths.settings_file()
+    settings.update(theme="dark")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+    settings.flush()
+    assert own.exists() and not paths.settings_file().exists()
+
+
 def test_a_value_out_of_bounds_is_refused() -> None:
     settings = Settings()
     with pytest.raises(BadRequest):
@@ -256,7 +266,7 @@ def test_a_value_out_of_bounds_is_refused() -> None:
 def test_settings_that_cannot_be_saved_are_told(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(value: AppSettings) -> None:
+    def fail(value: AppSettings, path: Path) -> None:
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(settings_store, "save", fail)

@@ -24,6 +24,11 @@ def test_it_takes_the_height_of_its_content_or_what_there_is(qtbot: QtBot) -> No
     qtbot.waitExposed(window)
     whole = card.heightForWidth(card.width())
     qtbot.waitUntil(lambda: place.height() == card.height() == whole)
+    for width in range(690, 300, -10):
+        window.resize(width, 900)
+        qtbot.waitUntil(
+            lambda: place.height() == card.height() == card.heightForWidth(place.width())
+        )
     window.resize(400, 900)
     qtbot.waitUntil(lambda: place.height() == card.heightForWidth(card.width()) > whole)
     window.resize(400, 200)
