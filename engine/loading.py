@@ -213,14 +213,18 @@ def _bring(
         template=template,
         ops=ops,
         runner=Runner(ops, limits, cfg.shape),
-        scheduler=_scheduler(plan, memory, fingerprint, speculation),
+        scheduler=_scheduler(plan, memory, fingerprint, speculation, ops.alike()),
         grammars=Grammars(tokenizer),
         speculation=speculation,
     )
 
 
 def _scheduler(
-    plan: Plan, memory: Memory, fingerprint: bytes, speculation: Speculation | None
+    plan: Plan,
+    memory: Memory,
+    fingerprint: bytes,
+    speculation: Speculation | None,
+    alike: int | None,
 ) -> Scheduler:
     cache = PrefixCache(
         PagePool(plan.n_pages, plan.page_tokens),
@@ -229,7 +233,9 @@ def _scheduler(
         memory,
         fingerprint,
     )
-    return Scheduler(cache, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, speculation)
+    return Scheduler(
+        cache, plan.max_concurrency, plan.prefill_chunk, plan.max_ctx, speculation, alike
+    )
 
 
 def _preparing(on_progress: OnProgress | None, done: int = 0, total: int = 0) -> None:

@@ -41,6 +41,9 @@ class Scheduler:
 
     A model with recurrent state can only go on from a prefix whose state was kept: spans end where a
     checkpoint is due, or the step leaves the state on its way.
+
+    Nobody's text depends on its neighbours. Where a row's bits depend on how many there are, those that
+    decode share steps of `alike` rows, whose bits do not, and in turn with them prompts are read one by one.
     """
 
     def __init__(
@@ -50,8 +53,12 @@ class Scheduler:
         prefill_chunk: int,
         max_ctx: int,
         guesser: Guesser | None = None,
+        alike: int | None = None,
     ) -> None:
-        """Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it."""
+        """Sequences that decode get a draft to verify, if `guesser` has one and pages are free for it.
+
+        `alike` is as `Ops.alike`.
+        """
         assert cache.pool.n_pages * cache.pool.page_tokens >= max_ctx, "one whole context must fit"
         self.cache, self.pool = cache, cache.pool
         self.guesser = guesser
@@ -59,6 +66,9 @@ class Scheduler:
         self.prefill_chunk = prefill_chunk
         self.max_ctx = max_ctx
         self._room = prefill_chunk
+        self._alike = alike
+        self._read_last = False
+        self._turns = [-1, -1]  # the last request that decoded and that read in its turn
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
 
@@ -86,12 +96,20 @@ class Scheduler:
     def plan(self) -> Step | None:
         """The next step, with pages for all its tokens; None when there is nothing to do."""
         self._admit()
+        while self.running:
+            # Whose turn it is may be the youngest, and have to give way.
+            if spans := self._spans(self._chosen()):
+                return Step(tuple(spans))
+        return None
+
+    def _spans(self, chosen: list[Sequence]) -> list[Span]:
+        """A span of each chosen sequence for which there are pages."""
         spans: list[Span] = []
         room = self._room
-        readers = sum(1 for s in self.running if _missing(s) > 1)
-        most = MOST_GUESSED // max(1, len(self.running) - readers) - 1
+        readers = sum(1 for s in chosen if _missing(s) > 1)
+        most = MOST_GUESSED // max(1, len(chosen) - readers) - 1
         n_kept = 0
-        for sequence in list(self.running):
+        for sequence in chosen:
             if sequence not in self.running:
                 continue  # pre-empted for an older one in this very loop
             missing = _missing(sequence)
@@ -113,8 +131,21 @@ class Scheduler:
                 if draft is not None:
                     tokens += draft.tokens
                 spans.append(Span(sequence, start, tokens, n == missing, draft, keeps))
-        spans = [s for s in spans if s.sequence in self.running]
-        return Step(tuple(spans)) if spans else None
+        return [s for s in spans if s.sequence in self.running]
+
+    def _chosen(self) -> list[Sequence]:
+        """Whose tokens the next step computes: all that run, or, with `alike`, those whose turn it is."""
+        if self._alike is None:
+            return list(self.running)
+        reading = [s for s in self.running if _missing(s) > 1]
+        decoding = [s for s in self.running if _missing(s) <= 1]
+        read = self._read_last = bool(reading) and not (decoding and self._read_last)
+        group, n = (reading, 1) if read else (decoding, self._alike)
+        if len(group) > n:
+            group.sort(key=lambda s: (s.request_id <= self._turns[read], s.request_id))
+            group = group[:n]
+            self._turns[read] = group[-1].request_id
+        return group
 
     def ahead(self, spans: Seq[Span], rows: Seq[int]) -> Step | None:
         """The step after a running one, before its tokens are known: -1 - r stands for the one of row r.

@@ -276,6 +276,10 @@ class Ops(Protocol):
         """Bytes of one page of every layer, keys and values."""
         ...
 
+    def alike(self) -> int | None:
+        """Most rows of a step in which a row has the bits that it has alone; None where it always has."""
+        ...
+
     def keeps(self) -> bool:
         """Whether a step can leave states on its way, `StepInput.keeps`."""
         ...

@@ -161,6 +161,9 @@ class Recorder:
         layers, both, _, size = self._kv.shape
         return layers * both * size
 
+    def alike(self) -> int | None:
+        return None
+
     def keeps(self) -> bool:
         return False
 

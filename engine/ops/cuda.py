@@ -137,6 +137,9 @@ class CudaOps(WeightOps, LongSteps, DeltaOps, ExpertOps, HeadOps):
     def memory(self) -> dict[str, int]:
         return dict(self._memory)
 
+    def alike(self) -> int:
+        return MOST_ROWS
+
     def notes(self) -> tuple[str, ...]:
         """What is done otherwise than usual for this model, since the card failed there in its self-test."""
         return self.distrust.notes(frozenset(self.formats))

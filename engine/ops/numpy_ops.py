@@ -142,6 +142,9 @@ class NumpyOps:
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
         self.k[:, page], self.v[:, page] = _parts(data, self.k[:, page], self.v[:, page])
 
+    def alike(self) -> int | None:
+        return None
+
     def keeps(self) -> bool:
         return self.shape.delta is not None
 

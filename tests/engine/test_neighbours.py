@@ -19,7 +19,18 @@ from engine.ops.cpu import CpuOps
 from engine.ops.numpy_ops import NumpyOps
 from engine.runner import BadLogits, Runner
 from engine.sampling import Sampler
-from engine.types import Draft, Event, Failed, Finished, Request, Sequence, Span, Started, Step
+from engine.types import (
+    Draft,
+    Event,
+    Failed,
+    Finished,
+    Request,
+    Sequence,
+    Span,
+    Started,
+    Step,
+    TextDelta,
+)
 from tests.engine.listener import Listener
 from tests.engine.model_copies import Stored, copy_model
 from tests.engine.oracle import ARCHITECTURES, LIMITS, model_path, record
@@ -91,6 +102,37 @@ def together(engine: Engine, *requests: Request) -> list[Heard]:
         listener.end()
     assert set(ended) == set(heard)
     return ended
+
+
+def neighbours_change_no_bit(engine: Engine) -> None:
+    """What is written, and how likely each token was, beside others that read and write as when alone."""
+    sampling = SamplingParams(temperature=0, max_tokens=20, ignore_eos=True)
+    requests = [
+        Request(ids=ids(n, seed=n), sampling=sampling, prefix_cache=False, logprobs=2)
+        for n in (40, 1, 230, 33, 100)
+    ]
+
+    def heard(listener: Listener) -> list[object]:
+        assert isinstance(listener.events[-1], Finished), listener.events[-1]
+        deltas = [e for e in listener.events if isinstance(e, TextDelta)]
+        return [listener.tokens, [likely for e in deltas for likely in e.logprobs]]
+
+    alone = [heard(one) for request in requests for one in together(engine, request)]
+    assert sorted(map(str, map(heard, together(engine, *requests)))) == sorted(map(str, alone))
+
+
+@pytest.mark.parametrize("alike", (None, 32))
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_neighbours_change_no_bit(
+    architecture: str, alike: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CpuOps, "alike", lambda self: alike)
+    engine = Engine()
+    engine.start()
+    config = EngineConfig(threads=2, max_ctx=512, prefill_chunk=96, precision=Precision.FAST)
+    engine.load(model_path(architecture), replace(config, max_concurrency=5))
+    neighbours_change_no_bit(engine)
+    assert engine.close()
 
 
 def test_one_that_overflows_late_spoils_nobody_beside_it(engine: Engine) -> None:

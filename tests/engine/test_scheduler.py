@@ -22,9 +22,10 @@ def make(
     chunk: int = 16,
     max_ctx: int = 200,
     guesser: Guesser | None = None,
+    alike: int | None = None,
 ) -> Scheduler:
     cache = PrefixCache(PagePool(pages, 4), None, HostPool(0), ShadowMemory(pages, 0))
-    return Scheduler(cache, concurrency, chunk, max_ctx, guesser)
+    return Scheduler(cache, concurrency, chunk, max_ctx, guesser, alike)
 
 
 def sequence(i: int, tokens: list[int]) -> Sequence:
@@ -78,6 +79,53 @@ def test_room_that_a_short_prompt_leaves_goes_to_the_long_one() -> None:
     scheduler.add(sequence(1, [1, 2]))
     scheduler.add(sequence(2, list(range(100, 150))))
     assert [len(s.tokens) for s in plan(scheduler).spans] == [2, 14]
+
+
+def slices(*prompts: list[int], alike: int | None = 2, pages: int = 64) -> dict[int, list[int]]:
+    """How many tokens of each prompt each step reads that all want at once, each to write 12 tokens."""
+    shadow = Shadow(pages=pages, concurrency=5, alike=alike)
+    found: dict[int, list[int]] = {i: [] for i in range(len(prompts))}
+    made = [shadow.add(i, prompt, cached=False) for i, prompt in enumerate(prompts)]
+    for _ in range(500):
+        step = shadow.step()
+        reads = [span for span in step.spans if len(span.tokens) > 1] if step else []
+        assert not reads or step is None or len(step.spans) == 1 or alike is None
+        assert alike is None or reads or step is None or step.n_tokens <= alike
+        for span in reads:
+            found[span.sequence.request_id].append(len(span.tokens))
+        for sequence in made:
+            if (
+                len(sequence.tokens) >= sequence.n_prompt + 12
+                and sequence in shadow.scheduler.running
+            ):
+                shadow.scheduler.remove(sequence)
+        if not (shadow.scheduler.running or shadow.scheduler.waiting):
+            return found
+    raise AssertionError("somebody waits forever")
+
+
+def test_where_bits_depend_on_rows_a_prompt_is_read_as_if_it_were_alone() -> None:
+    prompts = [list(range(1000 * i, 1000 * i + n)) for i, n in enumerate((40, 1, 2, 17, 63))]
+    alone = {i: slices(prompt)[0] for i, prompt in enumerate(prompts)}
+    assert alone[0] == [16, 16, 8] and alone[1] == []
+    assert slices(*prompts) == alone
+    assert slices(*prompts, alike=None) != alone  # or nothing is shown
+
+
+def test_where_bits_depend_on_rows_decodes_and_prompts_take_turns() -> None:
+    scheduler = make(concurrency=5, alike=2)
+    for i in range(3):
+        scheduler.add(sequence(i, [i]))
+    for i in (3, 4):
+        scheduler.add(sequence(i, list(range(100 * i, 100 * i + 50))))
+    seen = []
+    for _ in range(8):
+        step = plan(scheduler)
+        seen.append([s.sequence.request_id for s in step.spans])
+        run(scheduler, step)
+        if len(seen) == 1:
+            assert scheduler.ahead(step.spans, [0] * len(step.spans)) is None
+    assert seen == [[3], [0, 1], [4], [2, 0], [3], [1, 2], [4], [0, 1]]
 
 
 def test_more_requests_than_places_wait_in_order() -> None:

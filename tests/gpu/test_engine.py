@@ -25,6 +25,7 @@ from kernels.nvrtc import Nvrtc
 from tests.engine import oracle
 from tests.engine.listener import Listener
 from tests.engine.oracle import expected, model_path
+from tests.engine.test_neighbours import neighbours_change_no_bit
 from tests.gpu.test_quantised_models import MIXES, VOCABULARY, build, nmse
 from tests.gpu.test_quantised_models import step as step_of
 
@@ -71,6 +72,13 @@ def test_many_at_once_equal_one_by_one(engine: Engine) -> None:
     for listener in listeners:
         assert isinstance(listener.end(), Finished)
     assert [listener.tokens for listener in listeners] == alone
+
+
+@pytest.mark.parametrize("architecture", oracle.ARCHITECTURES)
+def test_neighbours_change_no_bit(engine: Engine, architecture: str) -> None:
+    config = replace(CONFIG, precision=Precision.FAST, prefill_chunk=96, max_concurrency=5)
+    engine.load(model_path(architecture), config)
+    neighbours_change_no_bit(engine)
 
 
 def test_cancel_one_of_several(engine: Engine) -> None:

@@ -106,6 +106,7 @@ class Shadow:
         chunk: int = 16,
         spacing: int = 1024,
         guesser: Guesser | None = None,
+        alike: int | None = None,
     ) -> None:
         """`ram` counts pages."""
         self.memory = ShadowMemory(pages, slots)
@@ -116,7 +117,7 @@ class Shadow:
             self.memory,
             b"shadow",
         )
-        self.scheduler = Scheduler(self.cache, concurrency, chunk, max_ctx, guesser)
+        self.scheduler = Scheduler(self.cache, concurrency, chunk, max_ctx, guesser, alike)
         self.recurrent = slots > 0
         runner = SimpleNamespace(collect=self._run)
         ops = SimpleNamespace(accept=self._accept)

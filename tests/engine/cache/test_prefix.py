@@ -43,6 +43,7 @@ def test_what_is_reused_is_what_a_cold_run_computes(seed: int) -> None:
         ram=random.choice([0, 3, 10, 40, 1000]),
         chunk=random.choice([3, 16, 50]),
         spacing=random.choice([8, 1024]),
+        alike=random.choice([None, 2, 32]),
         guesser=Guesser(Random(seed)) if seed % 3 == 0 else None,
     )
     shadow.memory.least_kept = random.choice([0, 1, 8])
