@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from engine.types import Event, OnEvent, PrefillProgress, Switched, TextDelta, Verified
 
-MOST_BYTES = 1 << 20
-_EVENT_BYTES = 64
+MOST_BYTES = 32 << 20
+_EVENT_BYTES = 350  # with all its parts
+_LOGPROB_BYTES = 170
 _UNREAD = (PrefillProgress, Verified, Switched)
 
 Item = tuple[int, Event]
@@ -41,8 +42,8 @@ class Bell:
 class Channel:
     """Events of several requests for one reader, which may be slow: the engine never waits for it.
 
-    More than `MOST_BYTES` of text that nobody takes means that the reader is stuck; what comes then is
-    dropped and `on_full` is called, on the engine's thread.
+    Once more than `MOST_BYTES` wait, which is more than an answer of 90,000 tokens, what comes is dropped and
+    `on_full` is called, on the engine's thread.
     """
 
     def __init__(self, bell: Bell, on_full: Callable[[], None]) -> None:
@@ -113,4 +114,7 @@ def _shows(event: Event) -> bool:
 
 
 def _size(event: Event) -> int:
-    return _EVENT_BYTES + (len(event.text) if isinstance(event, TextDelta) else 0)
+    if not isinstance(event, TextDelta):
+        return _EVENT_BYTES
+    logprobs = sum(1 + len(row.top) for row in event.logprobs) if event.logprobs else 0
+    return _EVENT_BYTES + len(event.text) + _LOGPROB_BYTES * logprobs

@@ -17,8 +17,6 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 KEEP_ALIVE_S = 15.0
-STALL_S = 30.0
-"""A client that takes nothing for this long counts as gone."""
 
 DONE = b"data: [DONE]\n\n"
 
@@ -91,7 +89,6 @@ class EventStream(Response):
         self._failure = failure
         self._close = close
         self._written = 0.0
-        self._since: float | None = None  # when the write began that goes on now
 
     def init_headers(self, headers: Any = None) -> None:
         """Without a length, and never kept by anything in between."""
@@ -104,14 +101,14 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send all frames."""
         work = asyncio.ensure_future(self._send_all(send))
-        others = [self._gone, asyncio.ensure_future(self._watch(send))]
+        alive = asyncio.ensure_future(self._keep_alive(send))
         try:
-            await asyncio.wait({work, *others}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, self._gone}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 work.result()
         finally:
             self._close()
-            await _end(work, *others)
+            await _end(work, self._gone, alive)
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -124,30 +121,20 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _write(self, send: Send, data: bytes) -> None:
-        loop = asyncio.get_running_loop()
         if self._direct is None or not self._direct(data):
-            self._since = loop.time()
             await send({"type": "http.response.body", "body": data, "more_body": True})
-            self._since = None
-        self._written = loop.time()
+        self._written = asyncio.get_running_loop().time()
 
-    async def _watch(self, send: Send) -> None:
-        """Say now and then that the server lives; ends only when the client takes nothing any more."""
+    async def _keep_alive(self, send: Send) -> None:
+        """Say now and then that the server lives."""
         loop = asyncio.get_running_loop()
         self._written = loop.time()
         while True:
-            if self._since is not None:
-                due = self._since + STALL_S
-                if loop.time() >= due:
-                    return
-            elif loop.time() >= (due := self._written + KEEP_ALIVE_S):
-                try:
-                    async with asyncio.timeout(STALL_S):
-                        await self._write(send, b": keep-alive\n\n")
-                except TimeoutError:
-                    return
-                continue
-            await asyncio.sleep(due - loop.time())
+            wait = self._written + KEEP_ALIVE_S - loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            else:
+                await self._write(send, b": keep-alive\n\n")
 
 
 async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:

@@ -234,19 +234,6 @@ def test_a_reader_that_takes_nothing_is_left_and_holds_up_nobody(
     until(lambda: server.models.all[0].in_flight == 0)
 
 
-def test_a_client_whose_socket_stalls_is_gone(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wire, "STALL_S", 0.2)
-    monkeypatch.setattr(wire, "KEEP_ALIVE_S", 0.2)
-    engine = ScriptedEngine(lambda request: ("word " * 400 for _ in itertools.count()))
-    server = start(a=engine)
-    stuck = opened(server, stream=True)
-    until(lambda: engine.cancelled == [1])
-    until(lambda: server.models.all[0].in_flight == 0)
-    stuck.close()
-
-
 def test_stopping_ends_answers_with_an_error_and_starting_serves_again(start: Start) -> None:
     engine = ScriptedEngine(forever)
     server = start(a=engine)
