@@ -117,7 +117,9 @@ def test_who_takes_anything_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatc
         due: list[Callable[[], None]] = []
         loop = asyncio.get_running_loop()
 
-        def call_later(delay: float, call: Callable[..., None], *args: object) -> asyncio.TimerHandle:
+        def call_later(
+            delay: float, call: Callable[..., None], *args: object
+        ) -> asyncio.TimerHandle:
             if delay == connection.STALL_S:
                 due.append(lambda: call(*args))
             return asyncio.TimerHandle(0, call, args, loop)
