@@ -18,7 +18,7 @@ from engine.config import EngineConfig, Spec
 from engine.draft.files import tensor_specs
 from engine.ops.base import Shape
 from tests.bench import compare_llama_cpp as compare
-from tests.bench import synth_draft
+from tests.bench import limited, synth_draft
 from tests.engine.oracle import model_path
 
 PEER = """#!{python}
@@ -62,17 +62,16 @@ def compared(
 def test_every_figure_stands_beside_the_peer_s(
     peer: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = "--peer", str(peer), "-p", "20", "-d", "0,64"
+    flags = "--peer", str(peer), "-p", "20", "-d", "0,64", "--fused"
     _, lines, _ = compared(monkeypatch, capsys, *flags)
-    assert lines["prefill 20"]["peer"] == 1.0 and lines["decode at 64"]["peer"] == 2.0
+    assert lines["prefill 20"]["peer"] == lines["fused prefill 20"]["peer"] == 1.0
+    assert lines["decode at 64"]["peer"] == 2.0 and lines["first token of 20"]["peer"] == 20_000.0
     assert lines["pass of 8 at 64"]["peer"] == 8000.0
-    assert lines.pop("first token of 20")["ours"] > 0
-    for line in lines.values():
-        better = (
-            line["ours"] / line["peer"]
-            if "pass" not in line["what"]
-            else line["peer"] / line["ours"]
-        )
+    assert lines["pass of 8 at 64 in passes of one"]["peer"] == 8.0
+    assert lines["pass of 8 at 64 in decode steps"]["peer"] == 16.0
+    for what, line in lines.items():
+        less = what.startswith(("pass", "first"))
+        better = line["peer"] / line["ours"] if less else line["ours"] / line["peer"]
         assert line["ratio"] == pytest.approx(better) and line["ratio"] > 0
 
 
@@ -87,9 +86,35 @@ def test_a_peer_that_dies_leaves_out_what_it_died_of(
         assert lines[f"pass of 9 at {depth}"]["peer"] == 9000.0
         assert lines[f"decode at {depth}"]["peer"] and f"pass of 1 at {depth}" in lines
     assert found["peer_failures"] == 2 * [
-        "The peer ended with 1 in its passes: GGML_ASSERT(rows) failed"
+        "In its passes the peer ended with 1: GGML_ASSERT(rows) failed"
     ]
     assert told.count("GGML_ASSERT") == 2 and "a trace" not in told
+
+
+def test_a_peer_that_hangs_is_asked_no_more_and_what_it_told_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = json.dumps({"n_prompt": 4, "n_gen": 0, "n_depth": 0, "avg_ns": 5e8})
+    asked = []
+
+    def run(command: list[str], limit_s: float) -> limited.Ended:
+        asked.append(command)
+        return limited.Ended(None, f'{row}\n{{"n_pro', "", limit_s)
+
+    monkeypatch.setattr(limited, "run", run)
+    found = compare.peer(Path("bench"), Path("m.gguf"), [], 0, [0], [4, 9, 16], 1, limit_s=2)
+    assert found.seconds == {(4, 0, 0): 0.5} and len(asked) == 1
+    assert found.failures == ["In its passes the peer did not end within 2 s: nothing"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX shell")
+def test_a_program_is_stopped_with_all_that_it_started() -> None:
+    # What is left of it would hold its output open, and be waited for.
+    done = limited.run(["sh", "-c", "sleep 1000 & sleep 1000"], 0.1, alone=True)
+    assert done.code is None and "did not end" in done.problem
+    assert "no-such" in limited.run(["/no-such/program"], 1).problem
+    done = limited.run(["sh", "-c", "echo Error: so; echo on >&2; echo wide error >&2; exit 3"], 60)
+    assert (done.problem, done.out) == ("ended with 3: wide error", "Error: so\n")
 
 
 def test_a_draft_is_only_there_for_what_it_brings(
@@ -108,11 +133,13 @@ def test_a_draft_is_only_there_for_what_it_brings(
     assert loaded == [(Spec.OFF, None), (Spec.CHAIN, draft)]
     assert "prefill 20" in lines and "decode at 0" in lines and "pass of 4 at 0" in lines
     parts = [
-        lines[f"  {part}, in passes of one"]["ours"]
+        lines[f"forced drafts at 0, {part} in decode steps"]["ours"]
         for part in ("draft", "verify", "sample", "elsewhere")
     ]
-    assert sum(parts) == pytest.approx(lines["  a step, in passes of one"]["ours"])
-    assert parts[0] > 0 and parts[1] > 0 and found["ours"]["forced"]
+    (forced,) = found["ours"]["forced"]
+    whole = lines["forced drafts at 0, a step in decode steps"]["ours"]
+    assert sum(parts) == pytest.approx(whole) and whole == pytest.approx(forced["steps_of_one"])
+    assert parts[0] > 0 and parts[1] > 0
 
 
 def test_writing_has_its_share_of_the_card_s_bandwidth() -> None:
@@ -120,7 +147,7 @@ def test_writing_has_its_share_of_the_card_s_bandwidth() -> None:
     facts = {"prefill": [], "decode": [decode], "passes": [], "forced": []}
     assert [(x["what"], x["ours"]) for x in compare.table(facts, {}, 4)] == [
         ("decode at 0", 500.0),
-        ("  of read bandwidth", 0.8),
+        ("of read bandwidth at 0", 0.8),
     ]
 
 

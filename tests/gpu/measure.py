@@ -14,7 +14,6 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
@@ -23,9 +22,9 @@ from engine.models.base import model_of
 from engine.ops.base import MOST_CHOSEN, Limits, StepInput
 from engine.ops.choosing import Choice
 from engine.ops.cuda import CudaOps
-from engine.ops.cuda_library import Library
 from engine.ops.cuda_probe import profile as kernel_times
 from engine.weights import load_weights
+from tests.bench.compare_llama_cpp import without_cublas
 
 READ = r"""
 extern "C" __global__ void read(const uint4* p, size_t n, unsigned* out) {
@@ -89,7 +88,7 @@ class Timed:
             model = model_of(file.architecture)
             cfg = model.read_config(file)
             weights = load_weights(file, model.tensors(cfg), self.ops)
-            with mock.patch.object(Library, "of", return_value=None) if fused else nullcontext():
+            with without_cublas() if fused else nullcontext():
                 self.ops.allocate(cfg.shape, self.limits)
             with self.ops.recording():
                 model.forward(self.ops, weights, cfg)
