@@ -175,8 +175,7 @@ class Answer:
     def nothing_wanted(self) -> bool:
         """Ends an answer of at most no tokens at once."""
         if self._limit <= 0:
-            full = self._room <= 0
-            self._end(Finished(self._id, FinishReason.LENGTH, self.usage, context_full=full))
+            self._finish(FinishReason.LENGTH)
         return self.ended
 
     def cancel(self) -> None:
@@ -198,8 +197,14 @@ class Answer:
         if shown.text or shown.pieces or shown.logprobs:
             self._show(shown, ())
         full = reason is FinishReason.LENGTH and self.n_written >= self._room
-        cut = self.sampler.thinking_cut
-        self._end(Finished(self._id, reason, self.usage, shown.stop, full, loop, cut))
+        sampler = self.sampler
+        ended_itself = reason is FinishReason.STOP and shown.stop is None
+        form_cut = not ended_itself and not sampler.whole
+        self._end(
+            Finished(
+                self._id, reason, self.usage, shown.stop, full, loop, sampler.thinking_cut, form_cut
+            )
+        )
 
     def _show(self, shown: Shown, tokens: tuple[int, ...]) -> None:
         self._emit(TextDelta(self._id, shown.text, tokens, shown.pieces, shown.logprobs))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.arguments import read_json, read_text
 from engine.config import SamplingParams
 from engine.engine import Engine
-from engine.errors import BadRequest
+from engine.errors import BadRequest, EngineError
 from engine.follow import follow
 from engine.pieces import Content, Piece, Reasoning, ToolCallArguments, ToolCallStart, merged
 from engine.reasoning import Thinking
@@ -97,7 +97,10 @@ def request_of(
 def write_answer(
     engine: Engine, request: Request, info: ModelInfo, as_json: bool, console: Console
 ) -> None:
-    """Run a request and write what comes; its text as the model writes it, or one JSON object."""
+    """Run a request and write what comes; its text as the model writes it, or one JSON object.
+
+    `EngineError`, behind all of it, where that is not of the form that was asked for.
+    """
     text: list[str] = []
     ids: list[int] = []
     pieces: list[Piece] = []
@@ -126,6 +129,7 @@ def write_answer(
             "stop": end.stop,
             "context_full": end.context_full,
             "loop": end.loop,
+            "form_cut": end.form_cut,
             "prompt_tokens": usage.prompt_tokens,
             "reused_tokens": usage.reused_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -147,8 +151,10 @@ def write_answer(
     rate = f", {usage.decode_rate:.1f} tok/s" if usage.decode_rate else ""
     first = f", first after {usage.first_token_s:.2f} s" if usage.first_token_s else ""
     console.say(
-        f"[{usage.prompt_tokens} tokens read, {usage.completion_tokens} written{rate}{first}.{_cut(end)}]"
+        f"[{usage.prompt_tokens} tokens read, {usage.completion_tokens} written{rate}{first}{_cut(end)}.]"
     )
+    if end.form_cut:
+        raise EngineError(f"The answer lacks a part of the form that was asked for{_cut(end)}.")
 
 
 def _drafting(engine: Engine, drafts: list[Verified], usage: Usage) -> dict[str, Any]:
@@ -165,11 +171,16 @@ def _drafting(engine: Engine, drafts: list[Verified], usage: Usage) -> dict[str,
 
 
 def _cut(end: Finished) -> str:
+    """What ended an answer that did not end itself."""
+    if end.stop is not None:
+        return f"; the stop string {end.stop!r} ended it"
     if end.loop:
-        return " It only repeated itself, and was ended."
+        return "; it only repeated itself and was ended, which a --repetition-penalty may avoid"
     if end.reason is not FinishReason.LENGTH:
         return ""
-    return " The context is full." if end.context_full else " The length limit ended it."
+    if end.context_full:
+        return "; the context is full, which a higher --max-ctx may avoid"
+    return "; the length limit ended it, which a higher --max-tokens avoids"
 
 
 def _meaning(pieces: list[Piece]) -> dict[str, Any]:

@@ -170,6 +170,12 @@ class Follower:
         self._wait()
         return self._matcher.is_stopped()
 
+    @property
+    def whole(self) -> bool:
+        """Whether the text may end here."""
+        self._wait()
+        return self._matcher.is_stopped() or self._matcher.is_accepting()
+
     def again(self) -> Follower:
         """Another follower at the beginning."""
         self._wait()
@@ -208,6 +214,11 @@ class Whole:
 
     is_free = False
 
+    @property
+    def whole(self) -> bool:
+        """Whether the grammar is fulfilled."""
+        return self._follower.whole
+
     def mask(self) -> Mask | None:
         """The tokens that may come next."""
         return self._follower.mask()
@@ -236,6 +247,11 @@ class FromOpener:
         """Whether all tokens may come next."""
         return self._active is None and not self._over
 
+    @property
+    def whole(self) -> bool:
+        """Whether no opener waits for its end."""
+        return self._active is None or self._active.whole
+
     def mask(self) -> Mask | None:
         """The tokens that may come next, None for all."""
         if self._over:
@@ -261,6 +277,8 @@ class FromOpener:
 
 class Without:
     """Some tokens may not come."""
+
+    whole = True
 
     def __init__(self, vocab_size: int, banned: frozenset[int]) -> None:
         self._mask = np.zeros(vocab_size, np.float32)

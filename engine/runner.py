@@ -306,7 +306,8 @@ def choose(
     """Tokens from `logits` (n, V) of a span, and the rows of its draft's accepted path, its first row's too.
 
     The target draws at each node as it would without the draft, and goes on in the child that has its token.
-    So nothing that was drawn is ever taken back. Raises `BadLogits`.
+    So nothing that was drawn is ever taken back, and none is drawn that the answer has no room for. Raises
+    `BadLogits`.
     """
     sequence, draft = span.sequence, span.draft or Draft()
     tokens: list[int] = []
@@ -326,7 +327,8 @@ def choose(
             taken = sampler.take(chosen) if chosen is not None and chosen >= 0 else None
             token = sampler.sample(logits[row], before) if taken is None else taken
         tokens.append(token)
-        if token not in children or token in sequence.ends:
+        full = len(sequence.tokens) + len(tokens) >= sequence.n_most
+        if full or token not in children or token in sequence.ends:
             return tuple(tokens), tuple(path)
         before.append(token)
         path.append(children[token])

@@ -200,6 +200,11 @@ class Sampler:
         """Whether a budget has ended the thinking."""
         return self._steering is not None and self._steering.thinking_cut
 
+    @property
+    def whole(self) -> bool:
+        """Whether the answer has all that it must have."""
+        return self._steering is None or self._steering.whole
+
     def take_logprob(self) -> TokenLogprob | None:
         """What is to be told of the oldest token that was chosen and not yet asked for."""
         return self._logprobs.popleft() if self._logprobs else None

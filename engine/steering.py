@@ -25,6 +25,10 @@ class Constraint(Protocol):
     def is_free(self) -> bool:
         """Whether all may: then there is no mask, and nobody waits to learn it."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether the answer may end here."""
+
     def mask(self) -> Mask | None:
         """The tokens that may come next, None for all; `BadRequest` where that cannot be told."""
 
@@ -88,6 +92,11 @@ class Steering:
             return False
         constraint = self._constraint
         return constraint is None or constraint.is_free or self._parser.part is Part.REASONING
+
+    @property
+    def whole(self) -> bool:
+        """Whether the answer has all that it must have."""
+        return self._constraint is None or self._constraint.whole
 
     def chose(self, token: int) -> None:
         """The token that the answer goes on with."""

@@ -217,7 +217,8 @@ class Finished(Event):
     """The last event of a request that did not fail; `stop` is the stop string that ended it.
 
     `context_full` tells of a length that it was the context's end and not the answer length asked for, and
-    `loop` that the model only repeated itself. `thinking_cut`: its budget ended the thinking.
+    `loop` that the model only repeated itself. `thinking_cut`: its budget ended the thinking. `form_cut`: the
+    answer lacks a part of the form that was asked for.
     """
 
     reason: FinishReason
@@ -226,6 +227,7 @@ class Finished(Event):
     context_full: bool = False
     loop: bool = False
     thinking_cut: bool = False
+    form_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

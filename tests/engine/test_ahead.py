@@ -171,7 +171,7 @@ def generate_of(engine: Engine, request: Request) -> list[int]:
 class Steered:
     """Lets only some tokens come now and then; which it is depends on the last token."""
 
-    thinking_cut = False
+    thinking_cut, whole = False, True
 
     def __init__(self) -> None:
         self.last, self.n = 0, 0

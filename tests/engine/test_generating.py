@@ -50,6 +50,27 @@ def test_a_call_and_its_log_probabilities(
     assert b"".join(bytes(row["bytes"]) for row in found["logprobs"]).decode() == found["text"]
 
 
+def test_a_form_that_is_not_whole_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    form = ["--regex", "[a-d]{30}", "--temperature", "0", "--json"]
+    whole = json.loads(generated(capsys, *form))
+    n = whole["completion_tokens"] - 1  # without the end's own
+    found = json.loads(generated(capsys, *form, "--max-tokens", str(n)))
+    assert found["text"] == whole["text"] and found["finish_reason"] == "length"
+    assert not found["form_cut"]
+    for most, words in ((str(n - 1), "length limit"), ("0", "length limit")):
+        assert main([*MODEL, *SHORT, *form, "--max-tokens", most]) == 1
+        out, err = capsys.readouterr()
+        assert json.loads(out)["form_cut"]
+        assert "lucebox: The answer lacks a part of the form" in err and words in err
+
+
+def test_a_form_that_only_repeats_itself_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--max-ctx", "2048", "--temperature", "0", "--regex", "(ab){3000}", "--json"]
+    assert main([*MODEL, *flags]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["loop"] and "form" in err and "repeated itself" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

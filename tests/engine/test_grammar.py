@@ -294,8 +294,11 @@ def test_a_lazy_grammar_begins_at_the_opener_and_lets_go_at_the_end() -> None:
     assert found[-1] is None
 
     once = FromOpener(g.follow(grammar), "<tool_call>", again=False, ends=tokenizer.eos_ids)
+    whole = []
     for token in ids[:second]:
         once.take(token, tokenizer.detokenizer(special=True).push(token))
+        whole.append(once.whole)
+    assert all(whole[:first]) and not any(whole[first : second - 1]) and whole[-1]
     assert set(np.flatnonzero(once.mask() == 0)) == tokenizer.eos_ids
 
 
