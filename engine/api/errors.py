@@ -176,26 +176,70 @@ def error_response(request: Request, error: ApiError) -> Response:
 
 
 def of_validation(error: RequestValidationError) -> ApiError:
-    """The first fault of a request's body, with the field's name."""
+    """What is wrong with a request, by the field's name."""
     faults: Sequence[Mapping[str, Any]] = error.errors()
-    # Of a text or a list, what is wrong with the list.
-    fault = next((one for one in faults if one["type"] == "too_long"), faults[0])
-    where = [str(part) for part in fault["loc"][1:] if part != "[key]"]
-    if fault["type"] == "json_invalid":
+    first = faults[0]
+    if first["type"] == "json_invalid":
         return ApiError(
-            400, f"The body is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}."
+            400, f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}."
         )
+    if first["loc"][0] != "body":  # a parameter in the path
+        return _invalid([str(part) for part in first["loc"][1:]], first["type"], first["msg"])
+    return of_faults([{**fault, "loc": fault["loc"][1:]} for fault in faults], error.body)
+
+
+def of_faults(faults: Sequence[Mapping[str, Any]], body: Any) -> ApiError:
+    """The first of pydantic's faults in `body`, by the field's name.
+
+    Where a value may be of several kinds, each kind has its faults; then those count that lie deepest in it,
+    and a wrong value before a wrong type.
+    """
+    places = [_place(fault, body) for fault in faults]
+    where, plain = places[0]
     if not where:
         return ApiError(
             400, "The body is no JSON object; expected one, sent as content-type application/json."
         )
+    field = faults[0]["loc"][:plain]
+    ranks = {
+        n: (len(places[n][0]), not fault["type"].endswith("_type"))
+        for n, fault in enumerate(faults)
+        if fault["loc"][:plain] == field
+    }
+    best = max(ranks, key=ranks.__getitem__)
+    where = places[best][0]
+    texts = [
+        str(faults[n]["msg"]).removeprefix("Value error, ")
+        for n, rank in ranks.items()
+        if rank == ranks[best] and places[n][0] == where
+    ]
+    first, *others = dict.fromkeys(texts)
+    return _invalid(where, faults[best]["type"], ", or ".join([first, *map(_unprefixed, others)]))
+
+
+def _unprefixed(text: str) -> str:
+    return text.removeprefix("Input should be ")
+
+
+def _place(fault: Mapping[str, Any], body: Any) -> tuple[list[str], int]:
+    """Where in a body a fault is, without pydantic's labels for kinds of values, and where they begin."""
+    where: list[str] = []
+    plain: int | None = None
+    for n, part in enumerate(fault["loc"]):
+        try:
+            body = body[part]
+        except (KeyError, IndexError, TypeError):
+            plain = n if plain is None else plain
+            if fault["type"] != "missing" or n + 1 < len(fault["loc"]):
+                continue
+        where.append(str(part))
+    return where, len(fault["loc"]) if plain is None else plain
+
+
+def _invalid(where: Sequence[str], kind: str, text: str) -> ApiError:
     name = ".".join(where)
-    if fault["type"] == "extra_forbidden":
+    if kind == "extra_forbidden":
         return ApiError(
-            400,
-            f"{name}: this server does not know the field. Leave it out.",
-            "unknown_parameter",
-            name,
+            400, f"{name}: there is no such field here. Leave it out.", "unknown_parameter", name
         )
-    text = str(fault["msg"]).removeprefix("Value error, ")
     return ApiError(400, f"{name}: {text}.".replace("..", "."), "invalid_value", name)
