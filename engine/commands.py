@@ -24,7 +24,6 @@ from engine.cache import disk
 from engine.cache.archive import empty, folder_of
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Precision, SamplingParams, Spec, disk_cache_config
-from engine.daemon import serve_lines
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
 from engine.devices import gpus
@@ -324,6 +323,8 @@ def connect(args: argparse.Namespace, console: Console) -> None:
 
 def daemon(args: argparse.Namespace, console: Console) -> None:
     """Be a model for another program, over lines of JSON."""
+    from engine.daemon import serve_lines  # pydantic and FastAPI load here
+
     if sys.stdin is None:
         raise BadRequest("stdin is closed; expected commands on it.")
     with serving(args, console) as (engine, info):

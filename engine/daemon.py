@@ -19,12 +19,13 @@ import json
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
+from engine import daemon_lines as lines
+from engine.api.errors import ApiError
 from engine.cache.snapshot import Snapshot
-from engine.config import SamplingParams, settings_of
 from engine.engine import Engine
 from engine.errors import BadRequest, EngineError
 from engine.pieces import Content, Reasoning, ToolCallArguments, ToolCallStart
@@ -33,8 +34,6 @@ from engine.types import Event, Failed, Finished, ModelInfo, Request, TextDelta
 _LINE = 64 << 20
 _KEPT = 64
 _MOST_WAITING = 100_000
-_SAMPLING = frozenset(settings_of(SamplingParams)) | {"stop", "logit_bias", "ignore_eos"}
-_INPUT = frozenset({"op", "id", "prompt", "messages", "ids", "tools", "name"})
 
 
 @dataclass(slots=True, eq=False)
@@ -73,9 +72,9 @@ class Daemon:
         self._jobs: OrderedDict[Any, _Job] = OrderedDict()
         self._snapshots: dict[str, _Kept] = {}
         self._gone = threading.Event()
-        self._ops: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+        self._ops: Mapping[str, Callable[[Any], dict[str, Any] | None]] = {
             "generate": self._generate,
-            "restore": self._generate,
+            "restore": self._restore,
             "cancel": self._cancel,
             "snapshot": self._snapshot,
             "list": self._list,
@@ -92,11 +91,14 @@ class Daemon:
         while not self._gone.is_set() and (line := source.readline(_LINE)):
             if not line.strip():
                 continue
-            command = self._read(line)
-            if command is not None and command.get("op") == "quit":
+            try:
+                command = lines.read(line)
+            except lines.BadLine as bad:
+                self._say(bad.given, "error", message=str(bad))
+                continue
+            if command.op == "quit":
                 break
-            if command is not None:
-                self._carry_out(command)
+            self._carry_out(command)
         for job in self._jobs.values():
             self._engine.cancel(job.request_id)
         self._lines.put(None)
@@ -104,76 +106,42 @@ class Daemon:
         if self._gone.is_set():
             raise BrokenPipeError
 
-    def _read(self, line: bytes) -> dict[str, Any] | None:
+    def _carry_out(self, line: lines.Line) -> None:
         try:
-            command = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            self._say(None, "error", message=f"The line is not JSON: {error}.")
-            return None
-        if not isinstance(command, dict) or command.get("op") not in {*self._ops, "quit"}:
-            names = ", ".join([*self._ops, "quit"])
-            given = command.get("id") if isinstance(command, dict) else None
-            self._say(given, "error", message=f'Expected an object with "op", one of {names}.')
-            return None
-        return command
-
-    def _carry_out(self, command: dict[str, Any]) -> None:
-        try:
-            answer = self._ops[command["op"]](command)
-        except EngineError as error:
-            self._say(command.get("id"), "error", message=str(error))
+            answer = self._ops[line.op](line)
+        except (EngineError, ApiError) as error:
+            self._say(line.id, "error", message=str(error))
         else:
             if answer is not None:
-                self._say(command.get("id"), "ok", **answer)
+                self._say(line.id, "ok", **answer)
 
-    def _generate(self, command: dict[str, Any]) -> None:
-        if unknown := set(command) - _INPUT - _SAMPLING:
-            raise BadRequest(f"{sorted(unknown)[0]}: no field of {command['op']}.")
-        given_id = command.get("id")
-        if not isinstance(given_id, (str, int, type(None))):
-            raise BadRequest("id: expected a text or a whole number.")
-        if given_id in self._jobs and not self._jobs[given_id].ended:
-            raise BadRequest(f"id: {given_id!r} is being generated.")
-        request = self._request(command)
-        job = _Job(given_id, request)
-        self._jobs[given_id] = job
-        self._jobs.move_to_end(given_id)
+    def _generate(self, line: lines.Generate) -> None:
+        line.check()
+        ids = line.ids if line.prompt is None else self._encoded(line.prompt, bos=None)
+        self._write_text(line, ids, **line.chat())
+
+    def _restore(self, line: lines.Restore) -> None:
+        kept = self._named(line)
+        more = self._encoded(line.prompt or "", bos=False)
+        if kept.known is not None:
+            self._engine.restore(kept.known)
+        self._write_text(line, [*kept.tokens, *more])
+
+    def _write_text(self, line: lines.Writing, ids: list[int] | None, **chat: Any) -> None:
+        if line.id in self._jobs and not self._jobs[line.id].ended:
+            raise BadRequest(f"id: {line.id!r} is being generated.")
+        sampling = replace(self._info.sampling, **line.sampling())
+        job = _Job(line.id, Request(ids=ids, sampling=sampling, **chat))
+        self._jobs[line.id] = job
+        self._jobs.move_to_end(line.id)
         while len(self._jobs) > _KEPT and next(iter(self._jobs.values())).ended:
             self._jobs.popitem(last=False)
-        job.request_id = self._engine.submit(request, lambda event: self._hear(job, event))
+        job.request_id = self._engine.submit(job.request, lambda event: self._hear(job, event))
 
-    def _request(self, command: dict[str, Any]) -> Request:
-        wanted = {name: value for name, value in command.items() if name in _SAMPLING}
-        try:
-            if "stop" in wanted:
-                wanted["stop"] = tuple(wanted["stop"])
-            if "logit_bias" in wanted:
-                wanted["logit_bias"] = {int(k): v for k, v in wanted["logit_bias"].items()}
-            sampling = replace(self._info.sampling, **wanted)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise BadRequest(f"The sampling settings cannot be read: {error}.") from error
-        if command["op"] == "restore":
-            kept = self._named(command)
-            more = self._encoded(command.get("prompt", ""), bos=False)
-            if kept.known is not None:
-                self._engine.restore(kept.known)
-            return Request(ids=[*kept.tokens, *more], sampling=sampling)
-        if "prompt" in command:
-            return Request(ids=self._encoded(command["prompt"], bos=None), sampling=sampling)
-        messages, ids, tools = command.get("messages"), command.get("ids"), command.get("tools")
-        for name, value in (("messages", messages), ("ids", ids), ("tools", tools)):
-            if value is not None and not isinstance(value, list):
-                raise BadRequest(f"{name}: expected a list.")
-        if ids is not None and not all(type(token) is int for token in ids):
-            raise BadRequest("ids: expected whole numbers.")
-        return Request(messages=messages, ids=ids, tools=tools, sampling=sampling)
-
-    def _encoded(self, text: Any, bos: bool | None) -> list[int]:
+    def _encoded(self, text: str, bos: bool | None) -> list[int]:
         tokenizer = self._engine.tokenizer
         if tokenizer is None:
             raise BadRequest('The model is parked; send {"op": "unpark"} first.')
-        if not isinstance(text, str):
-            raise BadRequest("prompt: expected a text.")
         return tokenizer.encode(text, special=True, add_bos=bos)
 
     def _hear(self, job: _Job, event: Event) -> None:
@@ -208,15 +176,13 @@ class Daemon:
                 job.ended = True
                 self._say(job.id, "error", message=str(error))
 
-    def _cancel(self, command: dict[str, Any]) -> dict[str, Any]:
-        self._engine.cancel(self._job(command.get("id")).request_id)
+    def _cancel(self, line: lines.Line) -> dict[str, Any]:
+        self._engine.cancel(self._job(line.id).request_id)
         return {}
 
-    def _snapshot(self, command: dict[str, Any]) -> dict[str, Any]:
-        name = command.get("name")
-        if not isinstance(name, str) or not name:
-            raise BadRequest("name: expected a text.")
-        job = self._job(command.get("of", next(reversed(self._jobs), None)))
+    def _snapshot(self, line: lines.Keep) -> dict[str, Any]:
+        latest = next(reversed(self._jobs), None)
+        job = self._job(latest if line.of is None else line.of)
         if not job.ended:
             raise BadRequest("of: this generation has not ended.")
         request, template = job.request, self._engine.chat_template
@@ -227,36 +193,36 @@ class Daemon:
             ids = template.encode(request.messages, request.tools)
         tokens = [*ids, *job.tokens]
         parked = self._engine.tokenizer is None
-        self._snapshots[name] = _Kept(tokens, None if parked else self._engine.snapshot(tokens))
-        return {"name": name, **self._snapshots[name].facts}
+        kept = _Kept(tokens, None if parked else self._engine.snapshot(tokens))
+        self._snapshots[line.name] = kept
+        return {"name": line.name, **kept.facts}
 
-    def _list(self, command: dict[str, Any]) -> dict[str, Any]:
+    def _list(self, line: lines.Line) -> dict[str, Any]:
         kept = [{"name": name, **found.facts} for name, found in self._snapshots.items()]
         return {"snapshots": kept, "state": self._engine.status().state}
 
-    def _free(self, command: dict[str, Any]) -> dict[str, Any]:
-        self._named(command)
-        del self._snapshots[command["name"]]
+    def _free(self, line: lines.Named) -> dict[str, Any]:
+        self._named(line)
+        del self._snapshots[line.name]
         return {}
 
-    def _park(self, command: dict[str, Any]) -> dict[str, Any]:
+    def _park(self, line: lines.Line) -> dict[str, Any]:
         self._engine.unload()
         return {}
 
-    def _unpark(self, command: dict[str, Any]) -> dict[str, Any]:
+    def _unpark(self, line: lines.Line) -> dict[str, Any]:
         if self._engine.status().model is None:
             self._engine.load(self._info.path, self._config)
         return {}
 
-    def _named(self, command: dict[str, Any]) -> _Kept:
-        name = command.get("name")
-        found = self._snapshots.get(name) if isinstance(name, str) else None
+    def _named(self, line: lines.Named) -> _Kept:
+        found = self._snapshots.get(line.name)
         if found is None:
-            raise BadRequest(f"name: there is no snapshot {str(name)[:100]!r}.")
+            raise BadRequest(f"name: there is no snapshot {line.name[:100]!r}.")
         return found
 
-    def _job(self, given: Any) -> _Job:
-        job = self._jobs.get(given) if isinstance(given, (str, int, type(None))) else None
+    def _job(self, given: str | int | None) -> _Job:
+        job = self._jobs.get(given)
         if job is None:
             raise BadRequest(f"There is no generation {str(given)[:100]!r}.")
         return job

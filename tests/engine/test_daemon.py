@@ -144,13 +144,27 @@ def test_parking_frees_the_model_and_unparking_brings_it_back(talk: Talk) -> Non
         b'{"op": "generate", "prompt": "a", "top_k": 1.5}',
         b'{"op": "generate", "id": [], "prompt": "a"}', b'{"op": "generate", "ids": ["a"]}',
         b'{"op": "generate", "messages": [7]}', b'{"op": "snapshot"}', b'{"op": "cancel", "id": 99}',
-        b'{"op": "free", "name": {}}',
+        b'{"op": "free", "name": {}}', b'{"op": "list", "name": "a"}', b'{"op": ["list"]}',
+        b'{"op": "generate", "prompt": "a", "ids": [1]}', b'{"op": "generate", "prompt": "a", "tools": [{}]}',
+        b'{"op": "generate", "prompt": "a", "seed": 1.5}',
+        b'{"op": "generate", "prompt": "a", "ignore_eos": "no"}',
+        b'{"op": "generate", "prompt": "a", "stop": [7]}',
+        b'{"op": "generate", "prompt": "a", "logit_bias": {"5": "a"}}',
+        b'{"op": "generate", "messages": [{"role": "user"}]}',
+        b'{"op": "restore", "name": "a", "messages": []}',
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_told_and_the_rest_goes_on(talk: Talk, line: bytes) -> None:
     talk.say(line)
-    assert talk.next()["event"] == "error"
+    told = talk.next()
+    assert told["event"] == "error" and "not foreseen" not in told["message"]
     assert talk.generate(id=1, prompt="a")[1]["event"] == "done"
+
+
+def test_one_stop_string_needs_no_list(talk: Talk) -> None:
+    whole, _ = talk.generate(id=1, prompt="the thing")
+    told, end = talk.generate(id=2, prompt="the thing", stop=whole[3:6])
+    assert told == whole[: whole.index(whole[3:6])] and end["reason"] == "stop"
 
 
 def test_the_end_of_input_ends_it(engine: Engine) -> None:
