@@ -29,8 +29,11 @@ class AdminBody(Body):
     model: str = ""
 
 
+_FIRST = AdminBody()
+
+
 @router.post("/load")
-async def load(body: AdminBody, request: Request) -> Response:
+async def load(request: Request, body: AdminBody = _FIRST) -> Response:
     """Load a model that was unloaded, or one of this PC's library by its name; never by a path.
 
     It takes the place of one that was unloaded, else it comes beside those that are there.
@@ -59,7 +62,7 @@ async def load(body: AdminBody, request: Request) -> Response:
 
 
 @router.post("/unload")
-async def unload(body: AdminBody, request: Request) -> Response:
+async def unload(request: Request, body: AdminBody = _FIRST) -> Response:
     """Free a model's memory; what it is writing ends."""
     served = _chosen(request, body)
     await served.unload(parked=False)
@@ -67,7 +70,7 @@ async def unload(body: AdminBody, request: Request) -> Response:
 
 
 @router.post("/park")
-async def park(body: AdminBody, request: Request) -> Response:
+async def park(request: Request, body: AdminBody = _FIRST) -> Response:
     """Free a model's memory until it is unparked; requests for it are refused meanwhile."""
     served = _chosen(request, body)
     await served.unload(parked=True)
@@ -75,7 +78,7 @@ async def park(body: AdminBody, request: Request) -> Response:
 
 
 @router.post("/unpark")
-async def unpark(body: AdminBody, request: Request) -> Response:
+async def unpark(request: Request, body: AdminBody = _FIRST) -> Response:
     """Bring a parked model back."""
     models: Models = request.app.state.models
     served = _chosen(request, body)

@@ -53,7 +53,8 @@ def test_a_parked_model_refuses_and_comes_back(own: tuple[Server, httpx.Client])
     assert (status, answer["error"]["code"]) == (503, "model_parked")
     assert client.get("/health").json()["models"] == [{"id": "tiny", "state": "parked"}]
     assert client.get("/props").status_code == client.get("/metrics").status_code == 200
-    assert post(client, "/admin/unpark") == (200, {"model": "tiny", "state": "ready"})
+    told = client.post("/admin/unpark")  # as one types it: with no body at all
+    assert (told.status_code, told.json()) == (200, {"model": "tiny", "state": "ready"})
     props = client.get("/props").json()
     assert props["speculative"]["enabled"], "drafting is told before the first request"
     assert (
