@@ -21,16 +21,6 @@ from engine import devices, selftest
 from engine.errors import KernelError
 from engine.types import MemoryPart
 from tests import fake_nvml
-from tests.app.models.conftest import (  # noqa: F401
-    controller,
-    fake,
-    home,
-    library,
-    models_dir,
-    seen,
-    services,
-    tree,
-)
 
 GB = 1 << 30
 
@@ -42,7 +32,7 @@ def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def page(qtbot: QtBot, services: Services) -> Iterator[DevicesPage]:  # noqa: F811
+def page(qtbot: QtBot, services: Services) -> Iterator[DevicesPage]:
     made = DevicesPage(services)
     qtbot.addWidget(made)
     made.resize(1000, 800)
@@ -110,10 +100,7 @@ def test_memory_goes_to_its_owners_and_is_what_the_engine_says_where_the_model_i
 
 @pytest.mark.usefixtures("two_cards", "tree")
 def test_a_model_s_device_is_chosen_and_kept_with_how_it_fits(
-    qtbot: QtBot,
-    page: DevicesPage,
-    services: Services,  # noqa: F811
-    tree: Path,  # noqa: F811
+    qtbot: QtBot, page: DevicesPage, services: Services, tree: Path
 ) -> None:
     services.library.begin()
     wait_for_cards(qtbot, page)

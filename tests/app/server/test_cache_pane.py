@@ -18,15 +18,6 @@ from engine.cache.archive import DiskArchive
 from engine.cache.metrics import CacheMetrics
 from engine.types import MemoryPart, Metrics
 from tests.app.fake_engine import FakeEngine
-from tests.app.models.conftest import (  # noqa: F401
-    controller,
-    fake,
-    home,
-    library,
-    models_dir,
-    seen,
-    services,
-)
 from tests.ring import Ring
 
 
@@ -36,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pane(qtbot: QtBot, services: Services, ring: Ring, folder: Path) -> Iterator[CachePane]:  # noqa: F811
+def pane(qtbot: QtBot, services: Services, ring: Ring, folder: Path) -> Iterator[CachePane]:
     services.settings.update(cache={"disk_cache_dir": str(folder)})
     made = CachePane(DiskCache.of(services))
     qtbot.addWidget(made)
@@ -84,11 +75,7 @@ def test_the_load_is_drawn_only_while_it_is_seen(pane: CachePane) -> None:
 
 
 def test_the_switch_keeps_conversations_from_now_on(
-    qtbot: QtBot,
-    pane: CachePane,
-    services: Services,  # noqa: F811
-    fake: FakeEngine,  # noqa: F811
-    folder: Path,
+    qtbot: QtBot, pane: CachePane, services: Services, fake: FakeEngine, folder: Path
 ) -> None:
     cache = pane._disk
     qtbot.waitUntil(lambda: cache.state == "off", timeout=20_000)
@@ -124,7 +111,7 @@ def test_without_a_keyring_it_stays_off_and_says_so(
 def test_emptying_asks_first_and_says_what_stays(
     qtbot: QtBot,
     pane: CachePane,
-    fake: FakeEngine,  # noqa: F811
+    fake: FakeEngine,
     ring: Ring,
     folder: Path,
     on: bool,

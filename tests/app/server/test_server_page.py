@@ -31,16 +31,7 @@ from engine.api.server import Server
 from engine.config import AppSettings, server_config
 from tests.app.conftest import whole
 from tests.app.fake_engine import FakeEngine
-from tests.app.models.conftest import (  # noqa: F401
-    Seen,
-    controller,
-    fake,
-    home,
-    library,
-    models_dir,
-    seen,
-    services,
-)
+from tests.app.models.conftest import Seen
 
 
 def free_port() -> int:
@@ -69,7 +60,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def page(qtbot: QtBot, services: Services, keys: list[str]) -> Iterator[ServerPage]:  # noqa: F811
+def page(qtbot: QtBot, services: Services, keys: list[str]) -> Iterator[ServerPage]:
     services.settings.update(server={"port": free_port()})
     services.controller.start()
     made = ServerPage(services)
@@ -87,7 +78,7 @@ def turn_on(qtbot: QtBot, page: ServerPage) -> str:
     return page.server.url
 
 
-def load(qtbot: QtBot, services: Services) -> None:  # noqa: F811
+def load(qtbot: QtBot, services: Services) -> None:
     services.controller.load(Path("/models/Alpha-7B.gguf"))
     qtbot.waitUntil(lambda: services.controller.model is not None, timeout=10_000)
 
@@ -136,9 +127,7 @@ def test_the_switch_starts_and_stops_it_beside_the_window(
 
 
 def test_it_serves_the_application_s_own_model_and_shows_who_uses_it(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services
 ) -> None:
     load(qtbot, services)
     url = turn_on(qtbot, page)
@@ -148,10 +137,7 @@ def test_it_serves_the_application_s_own_model_and_shows_who_uses_it(
 
 
 def test_the_vocabulary_is_read_on_another_thread_once_server_and_model_are_there(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
-    fake: FakeEngine,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services, fake: FakeEngine
 ) -> None:
     load(qtbot, services)
     assert not fake.vocabulary_threads
@@ -163,9 +149,7 @@ def test_the_vocabulary_is_read_on_another_thread_once_server_and_model_are_ther
 
 
 def test_a_taken_port_is_told_in_words_and_a_free_one_is_a_click_away(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services
 ) -> None:
     port = page.server.config.port
     with socket.create_server(("127.0.0.1", port)):
@@ -213,10 +197,7 @@ def test_the_key_is_asked_for_shown_copied_and_renewed(
 
 
 def test_settings_of_programs_are_copied_once_a_model_is_there(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
-    seen: Seen,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services, seen: Seen
 ) -> None:
     first = page._clients.all[0]
     assert not first._settings.isEnabled() and page._no_model.isVisible()
@@ -353,9 +334,7 @@ def test_it_can_start_with_the_application(page: ServerPage) -> None:
 
 
 def test_the_window_notices_what_clients_load_and_unload(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services
 ) -> None:
     load(qtbot, services)
     url = turn_on(qtbot, page)
@@ -370,10 +349,7 @@ def test_the_window_notices_what_clients_load_and_unload(
 
 
 def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
-    fake: FakeEngine,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services, fake: FakeEngine
 ) -> None:
     load(qtbot, services)
     fake.answer, fake.token_s = "word " * 4000, 0.02
@@ -403,9 +379,7 @@ def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
 
 
 def test_it_outlives_its_page_and_everything_has_a_name(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services
 ) -> None:
     turn_on(qtbot, page)
     other = ServerPage(services)
@@ -425,9 +399,7 @@ def test_kept_settings_that_are_not_sound_count_as_none() -> None:
 
 
 def test_what_clients_had_loaded_is_told_and_can_go(
-    qtbot: QtBot,
-    page: ServerPage,
-    services: Services,  # noqa: F811
+    qtbot: QtBot, page: ServerPage, services: Services
 ) -> None:
     load(qtbot, services)
     turn_on(qtbot, page)

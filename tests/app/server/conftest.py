@@ -1,0 +1,13 @@
+"""The services of the models page."""
+
+from tests.app.models.conftest import (
+    controller,
+    fake,
+    home,
+    library,
+    models_dir,
+    seen,
+    services,
+)
+
+__all__ = ["controller", "fake", "home", "library", "models_dir", "seen", "services"]
