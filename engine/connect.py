@@ -20,6 +20,7 @@ NO_KEY = "lucebox"
 """What clients that must have a key send to a server that needs none."""
 
 _WAIT_S = 10.0
+_MOST_BYTES = 1 << 24
 _ANSWER = 8192
 # What was seen of their system prompts and tools in November 2026, in tokens.
 _OWN_PROMPTS = {"claude-code": 20_100, "codex": 6_400, "opencode": 7_600, "pi": 1_400}
@@ -81,22 +82,35 @@ def find_target(url: str, key: str | None = None, model: str | None = None) -> T
 
     A server on this PC that asks for a key gets the one that is kept here.
     """
+    _refuse_unless_url(url)
     found = _models(url, key)
     if found is None and key is None and _is_here(url):
         key = auth.known_key()
         found = _models(url, key)
     if found is None:
         raise EngineError(f"The server at {url} wants its API key; give it with --key.")
-    ready = [m for m in found if m["context_length"] and model in (None, m["id"])]
-    if not ready:
-        names = ", ".join(m["id"] for m in found) or "none"
-        raise BadRequest(f"The server has no model {model or ''!r} that is ready; it has {names}.")
-    return Target(url, ready[0]["id"], ready[0]["context_length"], key or NO_KEY)
+    for name, context in found.items():
+        if context and model in (None, name):
+            return Target(url, name, context, key or NO_KEY)
+    wanted, names = f" {model!r}" if model else "", ", ".join(found) or "none"
+    raise BadRequest(f"The server has no model{wanted} that is ready; it has {names}.")
 
 
-def _models(url: str, key: str | None) -> list[dict[str, Any]] | None:
-    """The models of a server, None where it wants another key."""
-    import urllib.error  # slow to import, and of no use to who only wants a recipe
+def _refuse_unless_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or re.search(r"[\s\x00-\x1f]", url):
+        raise BadRequest(f"--url: found {url!r}, expected one such as http://127.0.0.1:8080.")
+
+
+def _models(url: str, key: str | None) -> dict[str, int | None] | None:
+    """Each model of a server and its context, if it is ready; None where it wants another key."""
+    # Slow to import, and of no use to who only wants a recipe.
+    import http.client
+    import urllib.error
     import urllib.request
 
     request = urllib.request.Request(f"{url}/v1/models")
@@ -105,15 +119,20 @@ def _models(url: str, key: str | None) -> list[dict[str, Any]] | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_WAIT_S) as answer:
-            models: list[dict[str, Any]] = json.load(answer)["data"]
-            return models
+            found = answer.read(_MOST_BYTES)
     except urllib.error.HTTPError as error:
         if error.code == 401:
             return None
         raise EngineError(f"The server at {url} refused: {error.reason}.") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise EngineError(
             f"No server answers at {url}. Start one with `lucebox serve MODEL`, or give its --url."
+        ) from error
+    try:
+        return {model["id"]: model["context_length"] for model in json.loads(found)["data"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise EngineError(
+            f"What answers at {url} is no Lucebox server; give the address of one with --url."
         ) from error
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from engine import connect
 from engine.connect import CLIENTS, Target
-from engine.errors import EngineError
+from engine.errors import BadRequest, EngineError
 
 TARGET = Target("http://127.0.0.1:8080", "tiny", 4096, "sk-x")
 
@@ -70,6 +72,38 @@ def test_a_file_that_cannot_be_read_is_left_alone(home: Path) -> None:
 def test_a_server_that_is_not_there_is_told() -> None:
     with pytest.raises(EngineError, match="lucebox serve"):
         connect.find_target("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8080", "ftp://x", "http://", "http://[::1", "http://a b"]
+)
+def test_what_is_no_address_is_told(url: str) -> None:
+    with pytest.raises(BadRequest, match="--url"):
+        connect.find_target(url)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n", "No server answers"),
+        (b"HTTP/1.0 200 OK\r\n\r\n<html>", "no Lucebox server"),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"data": [{"id": "other"}]}', "no Lucebox server"),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"data": []}', "it has none"),
+    ],
+)
+def test_what_answers_and_is_no_server_of_ours_is_told(said: bytes, told: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as client:
+                client.recv(1 << 16)
+                client.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(EngineError, match=told):
+            connect.find_target(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        thread.join()
 
 
 @pytest.mark.parametrize("client", CLIENTS)
