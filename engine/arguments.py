@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import enum
-import json
 import sys
 import types
 import typing
@@ -13,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine import user_text
 from engine.config import Info, settings_of
 from engine.errors import BadRequest
+from engine.parser import whole
 from engine.reasoning import EFFORTS
 
 _ENDLESS = 2**53
@@ -83,36 +84,45 @@ def add_wishes(command: argparse.ArgumentParser) -> None:
 def chosen(args: argparse.Namespace, cls: type) -> dict[str, Any]:
     """The settings of a dataclass that were given on the command line."""
     hints = typing.get_type_hints(cls)
-    given = {name: getattr(args, name, None) for name in settings_of(cls)}
+    values = {name: getattr(args, name, None) for name in settings_of(cls)}
     return {
         name: value if isinstance(value, list) else _kind(hints[name])(value)
-        for name, value in given.items()
+        for name, value in values.items()
         if value is not None
     }
 
 
+def file_path(name: str, what: str) -> Path:
+    """The file or folder that an argument names, from the root on; `what` it is for, in the error."""
+    if not name:
+        raise BadRequest(f"The name of the {what} is empty; expected the path of a file.")
+    return Path(name).absolute()
+
+
 def read_text(source: str) -> str:
     """The text of a file, or of stdin for "-"; raises `BadRequest`."""
-    try:
-        if source == "-":
-            if sys.stdin is None:
-                raise BadRequest("stdin is closed; expected text on it.")
-            return sys.stdin.buffer.read().decode("utf-8-sig")
-        return Path(source).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadRequest(f"{source} cannot be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(
-            f"{_named(source)} is not UTF-8 text (byte {error.start:,}). Convert it to UTF-8."
-        ) from error
+    if source != "-":
+        return user_text.read_text(source)
+    if sys.stdin is None:
+        raise BadRequest("stdin is closed; expected text on it.")
+    return user_text.decoded(sys.stdin.buffer.read(), "stdin")
+
+
+def refuse_bytes(*texts: str | None) -> None:
+    """Raise `BadRequest` for a text of the command line that is no UTF-8 (Python makes surrogates of it)."""
+    for text in texts:
+        try:
+            (text or "").encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadRequest(
+                f"A text is not UTF-8 at character {error.start:,}. Write it as UTF-8; a prompt may also"
+                ' come from a UTF-8 file on stdin, for "-".'
+            ) from error
 
 
 def read_json(source: str) -> Any:
     """The JSON value in a file or on stdin ("-"); raises `BadRequest`."""
-    try:
-        return json.loads(read_text(source))
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{_named(source)} is not JSON: {error}.") from error
+    return user_text.parsed(read_text(source), _named(source))
 
 
 def read_ids(source: str) -> list[int]:
@@ -153,10 +163,7 @@ def _reader(kind: Any, optional: bool) -> Callable[[str], Any]:
 
 
 def _int_or_auto(text: str) -> int | None:
-    try:
-        return None if text == "auto" else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    return None if text == "auto" else whole(text)
 
 
 def _kind(hint: Any) -> Any:

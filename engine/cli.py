@@ -92,7 +92,14 @@ class Console:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; without a command open the application."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        return EXIT_STOPPED
+
+
+def _main(arguments: list[str]) -> int:
     if not arguments:
         return open_app(arguments)  # at once: the flags of all commands take longer than the window
     parser, commands = build_parser()
@@ -192,7 +199,7 @@ def opens_the_window(arguments: Sequence[str], commands: Sequence[str]) -> bool:
     first = arguments[0]
     if first in commands or first in ("-h", "--help"):
         return False
-    return first == "--demo" or first.lower().endswith(".gguf") or Path(first).exists()
+    return first == "--demo" or first.lower().endswith(".gguf") or os.path.exists(first)
 
 
 def open_app(arguments: Sequence[str]) -> int:
@@ -226,6 +233,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=version())
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog="lucebox"
     )

@@ -6,8 +6,8 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,29 +16,24 @@ import numpy as np
 
 from engine import bench as speed
 from engine import connect as connecting
-from engine import demo, paths, settings_store
 from engine import perplexity as prediction
+from engine import settings_store
 from engine.api import auth
-from engine.arguments import chosen, read_ids, read_messages, read_text
+from engine.arguments import chosen, read_ids, read_messages, read_text, refuse_bytes
 from engine.cache import disk
 from engine.cache.archive import empty, folder_of
 from engine.chat import ChatTemplate
-from engine.config import EngineConfig, Precision, SamplingParams, Spec, disk_cache_config
+from engine.command_model import loaded, model_path, serving
+from engine.config import Precision, SamplingParams, Spec, disk_cache_config
 from engine.describe import describe, show
 from engine.devices import devices as list_devices
 from engine.devices import gpus
-from engine.engine import Engine
 from engine.errors import BadRequest, EngineError, KernelError
 from engine.generating import request_of, wishes, write_answer
 from engine.gguf import read_header
-from engine.loading import LoadedModel, load_model
 from engine.passes import VERIFIED
 from engine.placement import size_text
 from engine.tokenizer import Tokenizer
-from engine.types import (
-    LoadProgress,
-    ModelInfo,
-)
 
 if TYPE_CHECKING:
     from engine.cli import Console
@@ -52,7 +47,8 @@ def generate(args: argparse.Namespace, console: Console) -> None:
         raise BadRequest("--system is a chat message; add --chat.")
     if args.chat and args.ids is not None:
         raise BadRequest("--chat needs --prompt; token ids are taken as they are.")
-    prompt = _given_text(args.prompt)
+    refuse_bytes(args.prompt, args.system, args.regex, *(args.stop or ()))
+    prompt = read_text("-") if args.prompt == "-" else args.prompt
     ids = read_ids(args.ids) if args.ids is not None else None
     wanted = chosen(args, SamplingParams)
     # Wrong values are told before the model is loaded.
@@ -105,7 +101,8 @@ def tokenize(args: argparse.Namespace, console: Console) -> None:
         args.text, args.model = args.model, None
     if args.text is None:
         raise BadRequest('The text is missing: lucebox tokenize MODEL TEXT, or "-" for stdin.')
-    text = _given_text(args.text) or ""
+    refuse_bytes(args.text)
+    text = read_text("-") if args.text == "-" else args.text
     tokenizer = _tokenizer(model_path(args, console), console)
     ids = tokenizer.encode(text, special=args.special)
     if not args.pieces:
@@ -352,71 +349,10 @@ def cache(args: argparse.Namespace, console: Console) -> None:
     console.say(f"They are in {folder}.")
 
 
-@contextlib.contextmanager
-def serving(
-    args: argparse.Namespace, console: Console, config: dict[str, Any] | None = None
-) -> Iterator[tuple[Engine, ModelInfo]]:
-    """An engine with the model of the arguments, served by a thread; `config` yields to the flags."""
-    settings = EngineConfig(**{**(config or {}), **chosen(args, EngineConfig)})
-    path = model_path(args, console)
-    engine = Engine()
-    engine.start()
-    try:
-        info = engine.load(path, settings, _loading(console))
-        _say_loaded(info, console)
-        yield engine, info
-    finally:
-        engine.close()
-
-
-@contextlib.contextmanager
-def loaded(
-    args: argparse.Namespace, console: Console, config: dict[str, Any]
-) -> Iterator[LoadedModel]:
-    """A model for one sequence at a time; `config` yields to the flags."""
-    settings = EngineConfig(max_concurrency=1, **{**config, **chosen(args, EngineConfig)})
-    model = load_model(model_path(args, console), settings, _loading(console))
-    try:
-        _say_loaded(model.info, console)
-        yield model
-    finally:
-        model.close()
-
-
-def _loading(console: Console) -> Any:
-    def show_progress(progress: LoadProgress) -> None:
-        share = f", {progress.done * 100 // progress.total} %" if progress.total else ""
-        console.progress(f"Loading: {progress.stage}{share}")
-
-    return show_progress
-
-
-def _say_loaded(info: ModelInfo, console: Console) -> None:
-    console.clear()
-    for warning in (*info.warnings, *info.notes):
-        console.say(f"Note: {warning}")
-
-
-def model_path(args: argparse.Namespace, console: Console) -> Path:
-    """The model file of the arguments; the demo model is installed when it is asked for and missing."""
-    if args.demo == (args.model is not None):
-        raise BadRequest("Give one model: the path of a .gguf file, or --demo for the demo model.")
-    if not args.demo:
-        if not args.model:
-            raise BadRequest(
-                "The name of the model file is empty; expected the path of a .gguf file."
-            )
-        return Path(args.model).absolute()
-    if (path := demo.path()) is not None:
-        return path
-    console.say(f"Installing the demo model in {paths.data_dir()}.")
-    return demo.install(lambda done, total: console.progress(f"{done * 100 // total} %"))
-
-
 def _output_file(name: str) -> Path:
     """Where to write; a symbolic link's target, and never over a device or a folder."""
     path = Path(name).resolve()
-    if not name or (path.exists() and not path.is_file()):
+    if not name or (os.path.exists(path) and not os.path.isfile(path)):
         raise BadRequest(f"--out: found {name!r}, which is no file; expected the name of a file.")
     return path
 
@@ -426,21 +362,6 @@ def _tokenizer(path: Path, console: Console) -> Tokenizer:
     for warning in tokenizer.warnings:
         console.say(f"Note: {warning}")
     return tokenizer
-
-
-def _given_text(text: str | None) -> str | None:
-    """A text argument; "-" is stdin. Bytes that were no UTF-8 on the command line are refused."""
-    if text is None:
-        return None
-    text = read_text("-") if text == "-" else text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BadRequest(
-            f"The text is not UTF-8 at character {error.start:,}. Put it in a UTF-8 file and give "
-            '"-" with that file on stdin.'
-        ) from error
-    return text
 
 
 def _whole_pages(n: int) -> int:

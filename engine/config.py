@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -318,6 +319,11 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         check_bounds(self)
+        for origin in self.allowed_origins:
+            if not re.fullmatch(r"[\w+.-]+://[^/\s*]+/?", origin):
+                raise BadRequest(
+                    f"Web pages: found {origin!r}, expected an origin such as http://localhost:5173."
+                )
 
 
 @dataclass(frozen=True, slots=True)

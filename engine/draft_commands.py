@@ -13,13 +13,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arguments import chosen, read_ids
+from engine.arguments import chosen, file_path, read_ids
+from engine.command_model import model_path, serving
 from engine.config import EngineConfig, Precision
 from engine.convert import drafts
 from engine.convert.config import TrainConfig
+from engine.draft.check import check_draft, show
 from engine.draft.files import DraftFile
 from engine.errors import BadRequest, EngineError
 from engine.placement import size_text
+from engine.speedup import compare
 
 if TYPE_CHECKING:
     from engine.cli import Console
@@ -27,11 +30,11 @@ if TYPE_CHECKING:
 
 def convert_draft(args: argparse.Namespace, console: Console) -> None:
     """Write a draft as GGUF."""
-    target = Path(args.target) if args.target else None
-    out = Path(args.out)
+    source, out = file_path(args.source, "draft"), file_path(args.out, "file to write")
+    target = None if args.target is None else file_path(args.target, "target")
     with _stoppable() as cancel:
         made = drafts.convert_draft(
-            Path(args.source), out, args.type, args.dialect, target, _progress(console), cancel
+            source, out, args.type, args.dialect, target, _progress(console), cancel
         )
     _say_written(made, out, console)
     if args.dialect == "llama.cpp" and target is None and "tokenizer.ggml.model" not in made.meta:
@@ -42,29 +45,25 @@ def convert_draft(args: argparse.Namespace, console: Console) -> None:
 
 def quantize_draft(args: argparse.Namespace, console: Console) -> None:
     """Write a draft with fewer bits."""
-    out = Path(args.out)
+    source, out = file_path(args.source, "draft"), file_path(args.out, "file to write")
     with _stoppable() as cancel:
-        made = drafts.quantize_draft(
-            Path(args.source), out, args.scheme, _progress(console), cancel
-        )
+        made = drafts.quantize_draft(source, out, args.scheme, _progress(console), cancel)
     _say_written(made, out, console)
 
 
 def draft_check(args: argparse.Namespace, console: Console) -> None:
     """Say how well a draft guesses, and what is wrong with it."""
-    from engine.commands import model_path
-    from engine.draft.check import check_draft, show
-
     if args.demo and args.draft is None:
         args.draft, args.model = args.model, None
-    if not args.draft:
+    if args.draft is None:
         raise BadRequest("Give the draft too: lucebox draft-check MODEL DRAFT.")
+    draft = file_path(args.draft, "draft")
     if not 8 <= args.tokens <= 512:
         raise BadRequest(f"--tokens: found {args.tokens}, expected 8 to 512.")
     ids = read_ids(args.ids) if args.ids is not None else None
     config = EngineConfig(**{"precision": Precision.EXACT, **chosen(args, EngineConfig)})
     report = check_draft(
-        model_path(args, console), Path(args.draft), config, ids, args.tokens,
+        model_path(args, console), draft, config, ids, args.tokens,
         lambda done, total, what: console.progress(f"{what}, {done} of {total}"),
     )  # fmt: skip
     console.clear()
@@ -76,9 +75,6 @@ def draft_check(args: argparse.Namespace, console: Console) -> None:
 
 def draft_bench(args: argparse.Namespace, console: Console) -> None:
     """Measure writing with drafts and without."""
-    from engine.commands import serving
-    from engine.speedup import compare
-
     if not 8 <= args.tokens <= 4096:
         raise BadRequest(f"--tokens: found {args.tokens}, expected 8 to 4,096.")
     with serving(args, console, {"max_concurrency": 1}) as (engine, info):
@@ -95,8 +91,6 @@ def draft_bench(args: argparse.Namespace, console: Console) -> None:
 
 def train_draft(args: argparse.Namespace, console: Console) -> None:
     """Train a draft for a model."""
-    from engine.commands import model_path
-
     config = TrainConfig(**chosen(args, TrainConfig))
     try:
         from engine.convert.train.loop import train_draft as train
@@ -117,10 +111,11 @@ def train_draft(args: argparse.Namespace, console: Console) -> None:
             said = f"{stage} {share:.1f}"
             console.say(f"{stage}, {share:.0%}: {word}")
 
-    work = Path(args.work) if args.work else None
-    start = Path(args.start) if args.start else None
+    out = file_path(args.out, "file to write")
+    work = None if args.work is None else file_path(args.work, "folder for work")
+    start = None if args.start is None else file_path(args.start, "draft to start from")
     with _stoppable() as cancel:
-        made = train(model_path(args, console), Path(args.out), config, work, report, cancel, start)
+        made = train(model_path(args, console), out, config, work, report, cancel, start)
     if args.json:
         facts: dict[str, Any] = {**asdict(made), "path": str(made.path)}
         console.data(json.dumps(facts))

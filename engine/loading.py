@@ -46,6 +46,7 @@ from engine.scheduler import MOST_GUESSED, Scheduler
 from engine.state import StateSlots
 from engine.tokenizer import Tokenizer
 from engine.types import LoadProgress, ModelInfo, StepResult
+from engine.user_text import read_text
 from engine.weights import load_weights
 
 log = logging.getLogger(__name__)
@@ -306,14 +307,7 @@ def _fallbacks(ops: Ops) -> tuple[str, ...]:
 
 
 def _template_file(plan: Plan) -> str | None:
-    if plan.chat_template_file is None:
-        return None
-    try:
-        return Path(plan.chat_template_file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(
-            f"The chat template {plan.chat_template_file} cannot be read: {error}."
-        ) from error
+    return None if plan.chat_template_file is None else read_text(plan.chat_template_file)
 
 
 def _info(

@@ -7,18 +7,16 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import demo, paths
 from engine.api import flags
 from engine.api.served import Served
 from engine.api.server import Server, is_loopback
+from engine.arguments import file_path
 from engine.cache.archive import DiskArchive, open_archive
+from engine.command_model import demo_path, running
 from engine.config import DiskCacheConfig, EngineConfig
-from engine.engine import Engine
 from engine.errors import BadRequest, EngineError
-from engine.types import LoadProgress
 
 if TYPE_CHECKING:
     from engine.cli import Console
@@ -27,9 +25,7 @@ if TYPE_CHECKING:
 def serve(args: argparse.Namespace, console: Console) -> None:
     """Load the models and serve them until Ctrl-C or the end of the process is asked for."""
     config = flags.server_config(args)
-    wanted = [(Path(m).absolute(), n, EngineConfig(**c)) for m, n, c in flags.blocks(args)]
-    if args.demo:
-        wanted.insert(0, (_demo(console), None, EngineConfig(**flags.chosen(args, EngineConfig))))
+    wanted = [(model, name, EngineConfig(**given)) for model, name, given in flags.blocks(args)]
     if not wanted:
         raise BadRequest("Give the path of a .gguf file, or --demo for the demo model.")
     server = Server(config, [])
@@ -37,8 +33,10 @@ def serve(args: argparse.Namespace, console: Console) -> None:
     with contextlib.ExitStack() as stack:
         stack.callback(listener.close)
         archive = _archive(flags.disk_cache_config(args), stack, console)
-        for path, name, engine_config in wanted:
-            engine = _engine(stack, path, engine_config, console)
+        for model, name, engine_config in wanted:
+            path = demo_path(console) if model is None else file_path(model, "model")
+            engine = stack.enter_context(running(path, engine_config, console))
+            engine.read_vocabulary()
             engine.keep_in(archive)
             served = Served(engine, name)
             _name_apart(served, server.models.all)
@@ -68,25 +66,6 @@ def _archive(
     return archive
 
 
-def _engine(
-    stack: contextlib.ExitStack, path: Path, config: EngineConfig, console: Console
-) -> Engine:
-    engine = Engine()
-    engine.start()
-    stack.callback(engine.close)
-
-    def show(progress: LoadProgress) -> None:
-        share = f", {progress.done * 100 // progress.total} %" if progress.total else ""
-        console.progress(f"Loading {path.name}: {progress.stage}{share}")
-
-    info = engine.load(path, config, show)
-    engine.read_vocabulary()
-    console.clear()
-    for note in (*info.warnings, *info.notes):
-        console.say(f"Note: {note}")
-    return engine
-
-
 def _name_apart(served: Served, others: list[Served]) -> None:
     """Two copies of one model are told apart by a number."""
     names = {other.name for other in others}
@@ -96,13 +75,6 @@ def _name_apart(served: Served, others: list[Served]) -> None:
     while served.name in names:
         served.given_name = f"{base}-{n}"
         n += 1
-
-
-def _demo(console: Console) -> Path:
-    if (path := demo.path()) is not None:
-        return path
-    console.say(f"Installing the demo model in {paths.data_dir()}.")
-    return demo.install(lambda done, total: console.progress(f"{done * 100 // total} %"))
 
 
 def _say_ready(server: Server, console: Console) -> None:

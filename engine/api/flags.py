@@ -141,17 +141,15 @@ def disk_cache_config(args: argparse.Namespace) -> DiskCacheConfig:
     return DiskCacheConfig(**{"disk_cache": "disk_cache_dir" in given, **given})
 
 
-def blocks(args: argparse.Namespace) -> Sequence[tuple[str, str | None, dict[str, Any]]]:
-    """Each model's file, its name or None, and its engine settings by the command line."""
+def blocks(args: argparse.Namespace) -> Sequence[tuple[str | None, str | None, dict[str, Any]]]:
+    """Each model's file (None: the demo model), its name or None, and its engine settings."""
     common = chosen(args, EngineConfig)
-    found: list[tuple[str, str | None, dict[str, Any]]] = []
-    for model in args.models:
-        name = args.model_name if len(args.models) == 1 and not args.blocks else None
-        found.append((model, name, common))
-    if args.model_name and not found:
+    first = [*([None] if args.demo else []), *args.models]
+    if args.model_name and not first:
         raise BadRequest("--model-name goes behind the --model that it names.")
-    if args.model_name and found and found[0][1] is None:
+    if args.model_name and len(first) + len(args.blocks or ()) > 1:
         raise BadRequest("--model-name names one of several models; give each with --model.")
+    found = [(model, args.model_name or None, common) for model in first]
     for block in args.blocks or ():
         own = chosen(block, EngineConfig)
         found.append((block.model, getattr(block, "model_name", None), {**common, **own}))

@@ -18,6 +18,7 @@ from engine.convert.quantize import quantize
 from engine.convert.writer import Key, OnProgress, Output, write_gguf
 from engine.draft.config import DraftConfig
 from engine.draft.files import LLAMA_CPP, DraftFile, open_draft
+from engine.draft.safetensors_file import is_safetensors
 from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import ModelFile, Tensor, open_model
 from engine.quants import QuantType, by_name
@@ -115,10 +116,8 @@ def quantize_draft(
     if scheme not in SCHEMES:
         raise BadRequest(f"Found the scheme {scheme}; expected one of {', '.join(SCHEMES)}.")
     open_draft(source)  # refuses what is damaged or no draft
-    if Path(source).is_dir() or Path(source).suffix.lower() == ".safetensors":
-        raise BadRequest(
-            f"{Path(source).name} is no GGUF file; convert it first: lucebox convert-draft."
-        )
+    if is_safetensors(source):
+        raise BadRequest(f"{source.name} is no GGUF file; convert it first: lucebox convert-draft.")
     _not_itself(source, out)
     chosen = SCHEMES[scheme]
     with open_model(source) as file:

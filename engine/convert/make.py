@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engine.convert.drafts import SCHEMES, convert_draft, quantize_draft, scheme_type
 from engine.draft.files import DraftFile, open_draft
+from engine.draft.safetensors_file import is_safetensors
 from engine.errors import BadRequest
 from engine.quants import by_name
 
@@ -77,9 +78,9 @@ def draft_stem(source: Path) -> str:
 
 def is_published_draft(path: Path) -> bool:
     """Whether a folder, or a .safetensors file in one, is a DFlash draft by the words of its config.json."""
-    folder = path if path.is_dir() else path.parent
-    if not path.is_dir() and path.suffix.lower() != ".safetensors":
+    if not is_safetensors(path):
         return False
+    folder = path if path.is_dir() else path.parent
     try:
         with (folder / "config.json").open("rb") as file:
             found = json.loads(file.read(_MOST_CONFIG))

@@ -65,7 +65,7 @@ def write_gguf(
     from gguf.constants import GGMLQuantizationType
 
     path = path.resolve()
-    if path.is_dir():
+    if os.path.isdir(path):
         raise BadRequest(f"{path.name} is a folder; expected the name of a file to write.")
     total, done = sum(o.n_bytes for o in outputs), 0
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.draft.files import is_draft, open_draft
 from engine.draft.model import check_vocabulary
+from engine.draft.safetensors_file import is_safetensors
 from engine.draft.shipped import shipped_draft
 from engine.errors import EngineError
 from engine.gguf import ModelFile, open_model
@@ -63,7 +64,7 @@ def _size(path: Path) -> int:
 
 def _check(target: ModelFile, path: Path) -> None:
     """Raise `UnsupportedModel` or `ModelFileError` for a draft that does not fit."""
-    if path.is_file() and path.suffix.lower() != ".safetensors":
+    if not is_safetensors(path):
         with open_model(path) as file:
             if not is_draft(file.architecture):
                 check_vocabulary(target, file)

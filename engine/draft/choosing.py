@@ -13,6 +13,7 @@ from engine.devices import devices
 from engine.draft.base import Drafter, Target, open_drafter
 from engine.draft.costs import PassCosts, pass_costs
 from engine.draft.parking import ParkedDrafter
+from engine.draft.safetensors_file import is_safetensors
 from engine.draft.shipped import shipped_draft
 from engine.draft.speculation import Speculation
 from engine.errors import EngineError
@@ -77,9 +78,8 @@ def _open_file(kind: str, target: Target, path: Path) -> Drafter:
 
 def _kind_of(path: Path) -> str:
     """The module for a draft's file: any model may draft, and DFlash drafts are no models of their own."""
-    if path.is_dir() or path.suffix.lower() == ".safetensors":
-        return "dflash"
-    return "dflash" if "dflash" in read_header(path).architecture else "model"
+    is_dflash = is_safetensors(path) or "dflash" in read_header(path).architecture
+    return "dflash" if is_dflash else "model"
 
 
 def begin(drafter: Drafter, target: Target, vocab_size: int) -> Speculation:

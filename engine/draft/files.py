@@ -79,7 +79,7 @@ def open_draft(path: Path) -> DraftFile:
     Raises `ModelFileError` for a damaged file and `UnsupportedModel` for a variant that cannot be run.
     """
     path = Path(path)
-    if path.is_dir() or path.suffix.lower() == ".safetensors":
+    if safetensors_file.is_safetensors(path):
         found, meta = safetensors_file.open_folder(path)
         dialect, names = "Hugging Face", _HF_NAMES
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,12 @@ from engine.quants import by_name
 
 _TYPES = {"F32": "F32", "F16": "F16", "BF16": "BF16"}
 _MOST = 100 << 20  # the format's own limit of the header
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether a draft is one as its makers publish it: a folder of safetensors, or a file in one."""
+    # Unlike Path.is_dir before Python 3.14, also False for a name that is too long for the disk.
+    return os.path.isdir(path) or path.suffix.lower() == ".safetensors"
 
 
 def open_folder(path: Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:

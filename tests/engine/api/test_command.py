@@ -73,6 +73,9 @@ def test_lists_may_be_given_several_times() -> None:
     assert config.allowed_origins == ["http://a", "http://b"] and config.load_balancing
     with pytest.raises(BadRequest, match="exclude"):
         flags.server_config(parsed("a.gguf", "--cors", "http://a", "--no-cors"))
+    for no_origin in ("*", "null", "", "localhost:5173", "http://a/page"):
+        with pytest.raises(BadRequest, match="http://localhost:5173"):
+            flags.server_config(parsed("a.gguf", "--cors", no_origin))
 
 
 @pytest.mark.parametrize("flag", ["--spark", "--kvflash", "--mmproj", "--disk-prefix-cache"])
@@ -82,6 +85,7 @@ def test_what_is_missing_is_refused_by_name(flag: str, capsys: pytest.CaptureFix
 
 
 def test_a_name_needs_one_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert flags.blocks(parsed("--demo", "--model-name", "x")) == [(None, "x", {})]
     assert main(["serve", LLAMA, QWEN3, "--model-name", "x"]) == 2
     assert "--model-name" in capsys.readouterr().err
     assert main(["serve"]) == 2
