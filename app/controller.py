@@ -25,7 +25,8 @@ from engine.errors import EngineError, LoadCancelled
 
 if TYPE_CHECKING:
     # The window is on the screen before these are imported.
-    from engine.types import Event, LoadProgress, Metrics, ModelInfo, Request
+    from engine.metrics import Metrics
+    from engine.types import Event, LoadProgress, ModelInfo, Request
 
 __all__ = ["EngineController", "ErrorReport", "Listener"]
 
@@ -129,7 +130,7 @@ class EngineController(QObject):
     @property
     def metrics(self) -> Metrics:
         """The numbers read last."""
-        from engine.types import Metrics
+        from engine.metrics import Metrics
 
         return self._metrics or Metrics()
 

@@ -14,7 +14,7 @@ from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
 from app.theme import theme
 from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, gigabytes, label
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 _MARGIN = 16
 

@@ -13,7 +13,8 @@ from app.theme import theme
 from app.widgets import gigabytes, label
 
 if TYPE_CHECKING:
-    from engine.types import LoadProgress, Metrics, ModelInfo
+    from engine.metrics import Metrics
+    from engine.types import LoadProgress, ModelInfo
 
 ROOMY = 960
 """px from which the device is named too."""

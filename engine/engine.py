@@ -24,7 +24,7 @@ from engine.encoder import Encoder
 from engine.errors import BadRequest, DeviceFault, EngineError, OutOfMemory, as_engine_error
 from engine.loading import LoadedModel, OnProgress, load_model
 from engine.memory import memory_parts, on_card
-from engine.metrics import Meter
+from engine.metrics import Meter, Metrics
 from engine.prepare import Prepared, prepared
 from engine.sampling import Sampler
 from engine.scheduler import Scheduler
@@ -34,7 +34,6 @@ from engine.types import (
     Failed,
     Finished,
     FinishReason,
-    Metrics,
     ModelInfo,
     OnEvent,
     Request,

@@ -332,7 +332,6 @@ def _info(
         file_bytes=file.file_bytes,
         max_ctx=plan.max_ctx,
         vocab_size=n_vocab,
-        has_chat_template=template.exists,
         sampling=cards.sampling_defaults(file.meta),
         thinking=cards.thinking_limits(file.meta),
         card=cards.read_card(file.meta),

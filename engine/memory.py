@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine import devices
 from engine.loading import LoadedModel
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 _TITLES = {"model": "Model", "draft": "Draft", "kv": "Conversation", "work": "Work space"}
 

@@ -20,7 +20,7 @@ from engine.devices import Device
 from engine.errors import BadRequest, EngineError, OutOfMemory
 from engine.footprint import CHUNK, PAGE_TOKENS, Footprint
 from engine.gguf import HeaderSummary, read_header
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 DEFAULT_CTX = 16_384  # chosen for the user where memory and model allow; more is a setting away
 _LEAST_CTX = 2_048  # below this an automatic context is of no use

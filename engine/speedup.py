@@ -11,7 +11,8 @@ from engine.config import SamplingParams
 from engine.engine import Engine
 from engine.errors import BadRequest, LoadCancelled
 from engine.follow import follow
-from engine.types import Finished, MemoryPart, Request, TextDelta, Usage, Verified
+from engine.metrics import MemoryPart
+from engine.types import Finished, Request, TextDelta, Usage, Verified
 
 PROMPTS = {
     "code": "Write a Python function that returns the factorial of a number, with a test.",

@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cache.metrics import CacheMetrics
 from engine.config import SamplingParams
 from engine.pieces import Part, Piece
 from engine.reasoning import Thinking, ThinkingLimits
@@ -267,7 +266,6 @@ class ModelInfo:
     file_bytes: int
     max_ctx: int
     vocab_size: int
-    has_chat_template: bool
     sampling: SamplingParams
     thinking: ThinkingLimits = ThinkingLimits()
     card: Mapping[str, Any] | None = None
@@ -275,79 +273,6 @@ class ModelInfo:
     notes: tuple[str, ...] = ()
     device: str = "cpu"
     prefill_chunk: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPart:
-    """One owner of memory; `kind` is one of model, draft, kv, work, other, free, reserve."""
-
-    kind: str
-    title: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class SpeculationMetrics:
-    """What drafts were worth: `accepted_lengths` are the tokens of each of the last 64 verified drafts, with
-    the target's own; milliseconds and `speedup` over no drafts, as measured here, are of the same.
-
-    `by_position`: how often each position of a draft was accepted when those before it were. `state` is on,
-    paused (drafts cost more than they brought; they are tried again later) or failed, see `problem`.
-    `switch` is the newest change between on and paused.
-    """
-
-    drafter: str
-    state: str
-    accepted_lengths: tuple[int, ...] = ()
-    by_position: tuple[float, ...] = ()
-    draft_ms: float = 0.0
-    verify_ms: float = 0.0
-    sample_ms: float = 0.0
-    speedup: float | None = None
-    drafted_total: int = 0
-    accepted_total: int = 0
-    pauses_total: int = 0
-    switch: Switch | None = None
-    problem: str = ""
-
-    @property
-    def message(self) -> str:
-        """Why nobody drafts now, "" where somebody does."""
-        paused = self.switch.text if self.switch is not None and self.state == "paused" else ""
-        return self.problem or paused
-
-    @property
-    def acceptance_length(self) -> float | None:
-        """Mean tokens of a verified draft, the target's own included; None before the first."""
-        lengths = self.accepted_lengths
-        return sum(lengths) / len(lengths) if lengths else None
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """A moment's numbers; the GUI, the API and the bench read these and compute none of their own.
-
-    Rates are means over the last second, 0 while nothing runs. `context_used` is of the sequence that
-    ran last.
-    """
-
-    running: int = 0
-    queued: int = 0
-    prefill_rate: float = 0.0
-    decode_rate: float = 0.0
-    first_token_s: float | None = None
-    context_used: int = 0
-    context_max: int = 0
-    reused_tokens: int = 0
-    pages_used: int = 0
-    pages_total: int = 0
-    steps: int = 0
-    step_ms: float = 0.0
-    prompt_tokens_total: int = 0
-    completion_tokens_total: int = 0
-    speculation: SpeculationMetrics | None = None
-    cache: CacheMetrics = CacheMetrics()
-    memory: tuple[MemoryPart, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme import theme
 from app.widgets import MemoryBar, MemoryKeys, gigabytes, label
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 
 class DeviceBlock(QWidget):

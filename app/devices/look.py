@@ -9,8 +9,8 @@ import psutil
 from PySide6.QtCore import QCoreApplication
 
 from engine.devices import Device, cpu, gpus
+from engine.metrics import MemoryPart
 from engine.readings import CardReading, Watcher
-from engine.types import MemoryPart
 
 _OWNERS = ("model", "draft", "kv", "work")
 

@@ -10,7 +10,7 @@ from app.live.bars import STEPS, LengthBars, PositionBars, TimeBar
 from app.models.words import NONE_YET
 from app.theme import restyle, theme
 from app.widgets import MemoryKey, label
-from engine.types import Metrics, SpeculationMetrics
+from engine.metrics import Metrics, SpeculationMetrics
 
 
 class DraftPanel(QWidget):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 SPAN_S = 60.0
 POINTS = 600  # 60 s at 10 Hz.

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from app.models.words import NONE_YET, rate_text
 from app.theme import restyle, theme
 from app.widgets import label
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 _PLOT_HEIGHT = 112
 _LARGE_PX = 16

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from app.controller import EngineController
+from engine.metrics import Metrics
 from engine.placement import Taken
-from engine.types import Metrics, ModelInfo
+from engine.types import ModelInfo
 
 if TYPE_CHECKING:
     from app.models.library import Library

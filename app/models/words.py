@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.i18n import told
 from app.widgets import gigabytes
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 if TYPE_CHECKING:
     from app.models.library import Item

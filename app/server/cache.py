@@ -14,7 +14,7 @@ from app.server.load import Load
 from app.server.owners import Owners
 from app.theme import theme
 from app.widgets import Hairline, Note, ProgressLine, Switch, button, gigabytes, label
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 _MARGIN = 16
 

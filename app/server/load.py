@@ -12,7 +12,7 @@ from app.theme import theme
 from app.widgets import label
 
 if TYPE_CHECKING:
-    from engine.types import Metrics
+    from engine.metrics import Metrics
 
 _PLOT_HEIGHT = 96
 

@@ -26,7 +26,7 @@ from app.server.table import Requests, RequestsView
 from app.theme import theme
 from app.widgets import IconButton, Note, Switch, button, label
 from engine.config import AppSettings, info_of
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 EVERY_MS = 500
 

@@ -33,7 +33,7 @@ from app.tune.trying import Trying
 from app.widgets import EmptyState, Hairline, button, label
 from engine.config import AUTO, EngineConfig, info_of
 from engine.errors import EngineError
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 DRAFTS = ("budget", "draft_residency")
 RUN = ("max_ctx", "precision", "threads", "max_concurrency", "prefill_chunk", "prefix_cache_mib")

@@ -35,7 +35,7 @@ from app.widgets import (
     button,
     label,
 )
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 GB = 2**30
 PARTS = tuple(

@@ -14,7 +14,7 @@ from app.theme import theme
 from app.widgets.basic import label
 
 if TYPE_CHECKING:
-    from engine.types import MemoryPart
+    from engine.metrics import MemoryPart
 
 # The model that is loaded is the target of speculation, whose hue it has everywhere.
 _HUES = {"model": "target"}

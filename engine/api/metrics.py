@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.api.served import Models
-from engine.types import Metrics
+from engine.metrics import Metrics
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -62,7 +62,7 @@ class _Instant(Engine):
         self.n_tokens = 1
         self.sent: list[float] = []
         self._facts = ModelInfo(
-            path, "bench", "", "", 0, 0, 1 << 20, self._tokens.vocab_size, True, SamplingParams()
+            path, "bench", "", "", 0, 0, 1 << 20, self._tokens.vocab_size, SamplingParams()
         )
 
     @property

@@ -11,8 +11,9 @@ from engine.config import Spec
 from engine.draft.base import Anticipates, Begins, Drafter, Foresees
 from engine.draft.costs import PassCosts
 from engine.draft.policy import Judged, Policy
+from engine.metrics import SpeculationMetrics
 from engine.ops.base import Ops
-from engine.types import Draft, Sequence, SpeculationMetrics, Step, StepResult, Switch
+from engine.types import Draft, Sequence, Step, StepResult, Switch
 
 log = logging.getLogger(__name__)
 

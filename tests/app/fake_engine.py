@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.config import EngineConfig, SamplingParams
 from engine.errors import BadRequest, EngineError, LoadCancelled
+from engine.metrics import MemoryPart, Metrics
 from engine.output import OutputParser
 from engine.types import (
     Event,
@@ -20,8 +21,6 @@ from engine.types import (
     Finished,
     FinishReason,
     LoadProgress,
-    MemoryPart,
-    Metrics,
     ModelInfo,
     PrefillProgress,
     Request,
@@ -136,7 +135,6 @@ class FakeEngine:
             file_bytes=4 * GB,
             max_ctx=8192,
             vocab_size=49152,
-            has_chat_template=True,
             sampling=SamplingParams(),
             warnings=self.load_warnings,
         )

@@ -15,13 +15,13 @@ from app.controller import EngineController
 from app.report import ErrorReport
 from engine.config import EngineConfig, SamplingParams
 from engine.errors import EngineError, OutOfMemory
+from engine.metrics import Metrics
 from engine.types import (
     Event,
     Failed,
     Finished,
     FinishReason,
     LoadProgress,
-    Metrics,
     ModelInfo,
     Request,
     Started,

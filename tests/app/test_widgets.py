@@ -29,7 +29,7 @@ from app.widgets import (
 )
 from app.widgets.gallery import PARTS, gallery
 from app.widgets.memorybar import ORDER, in_order
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 
 GB = 2**30
 

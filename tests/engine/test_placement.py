@@ -15,6 +15,7 @@ from engine.errors import BadRequest, OutOfMemory
 from engine.footprint import PAGE_TOKENS, Footprint
 from engine.gguf import open_model, read_header
 from engine.loading import load_model
+from engine.metrics import MemoryPart
 from engine.ops.cpu import CpuOps
 from engine.placement import (
     DEFAULT_CTX,
@@ -25,7 +26,6 @@ from engine.placement import (
     size_text,
 )
 from engine.quants import TYPES, by_name
-from engine.types import MemoryPart
 from tests.engine.gguf_writer import ARRAY, I32, STRING, U32, gguf, model, pair, tensor
 
 GIB = 1 << 30

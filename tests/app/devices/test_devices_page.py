@@ -19,7 +19,7 @@ from app.devices.page import DevicesPage
 from app.page import Services
 from engine import devices, selftest
 from engine.errors import KernelError
-from engine.types import MemoryPart
+from engine.metrics import MemoryPart
 from tests import fake_nvml
 
 GB = 1 << 30

@@ -14,7 +14,8 @@ from app.inspector import Inspector
 from app.live.bars import LengthBars, PositionBars, TimeBar, running_mean
 from app.page import Services
 from app.theme import theme
-from engine.types import Metrics, SpeculationMetrics, Switch
+from engine.metrics import Metrics, SpeculationMetrics
+from engine.types import Switch
 from tests.app.conftest import whole
 
 NOW = SpeculationMetrics(

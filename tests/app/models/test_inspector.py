@@ -22,7 +22,7 @@ from app.live.plot import RatePlot
 from app.models.library import Library
 from app.page import Services
 from app.theme import theme
-from engine.types import MemoryPart, Metrics
+from engine.metrics import MemoryPart, Metrics
 from tests.app.conftest import whole
 
 GB = 1 << 30

@@ -16,7 +16,7 @@ from engine import keyring_store
 from engine.cache import disk
 from engine.cache.archive import DiskArchive
 from engine.cache.metrics import CacheMetrics
-from engine.types import MemoryPart, Metrics
+from engine.metrics import MemoryPart, Metrics
 from tests.app.fake_engine import FakeEngine
 from tests.ring import Ring
 

@@ -71,7 +71,7 @@ class ScriptedEngine(Engine):
         self._prompt_end = prompt_end
         self._own_config = EngineConfig(max_concurrency=max_concurrency)
         self._info = ModelInfo(
-            Path(f"{name}.gguf"), name, "llama", "F32", 1, 1, 4096, 512, True, SamplingParams()
+            Path(f"{name}.gguf"), name, "llama", "F32", 1, 1, 4096, 512, SamplingParams()
         )
         self.hold = threading.Event()
         self.requests: list[Request] = []
