@@ -54,18 +54,18 @@ def text(models: Models) -> str:
         for model, numbers in found:
             value = getattr(numbers, field)
             if value is not None:
-                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {_number(value)}')
     for field, kind, name, help in _SPECULATION:
         lines += _head(f"lucebox_{name}", kind, help)
         for model, numbers in found:
             value = getattr(numbers.speculation, field, None)
             if value is not None:
-                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+                lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {_number(value)}')
     for field, kind, name, help in _CACHE:
         lines += _head(f"lucebox_{name}", kind, help)
         for model, numbers in found:
             value = getattr(numbers.cache, field)
-            lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {value:g}')
+            lines.append(f'lucebox_{name}{{model="{_escaped(model)}"}} {_number(value)}')
     lines += _head(
         "lucebox_cache_pages", "gauge", "Pages by who holds them, on the device and in RAM"
     )
@@ -90,6 +90,11 @@ def _memory(model: str, numbers: Metrics) -> Iterator[str]:
 
 def _head(name: str, kind: str, help: str) -> list[str]:
     return [f"# HELP {name} {help}.", f"# TYPE {name} {kind}"]
+
+
+def _number(value: float) -> str:
+    """Whole numbers to their last digit: a counter of millions that is rounded stands still."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _escaped(label: str) -> str:

@@ -77,6 +77,18 @@ def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
     assert 'lucebox_cache_hits_total{model="tiny"} ' in answer.text
 
 
+def test_counters_are_told_to_their_last_digit(
+    scripted_server: Callable[..., tuple[Server, ScriptedEngine]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, engine = scripted_server(says("yes"))
+    cache = replace(engine.metrics().cache, reused_tokens_total=1_234_567)
+    numbers = replace(engine.metrics(), prompt_tokens_total=98_765_432_101, cache=cache)
+    monkeypatch.setattr(engine, "metrics", lambda: numbers)
+    lines = httpx.get(f"{server.url}/metrics", timeout=60, trust_env=False).text.splitlines()
+    assert 'lucebox_prompt_tokens_total{model="scripted"} 98765432101' in lines
+    assert 'lucebox_cache_reused_tokens_total{model="scripted"} 1234567' in lines
+
+
 def test_props_follow_luceboxs_schema(client: httpx.Client) -> None:
     props = client.get("/props").json()
     assert props["server"]["props_schema"] == 2
