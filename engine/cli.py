@@ -424,7 +424,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     command.add_argument("--write", action="store_true", help="change the client's own file")
 
     command = add("key", "[--renew]", "Show the API key.", "stdout is the key.")
-    command.add_argument("--renew", action="store_true", help="make a new one; the old one ends")
+    command.add_argument(
+        "--renew", action="store_true", help="make a new one, which servers take as they start"
+    )
 
     command = add(
         "cache",

@@ -331,6 +331,8 @@ def daemon(args: argparse.Namespace, console: Console) -> None:
 def key(args: argparse.Namespace, console: Console) -> None:
     """Show the API key, or make a new one."""
     console.data(auth.renew_key() if args.renew else auth.api_key())
+    if args.renew:
+        console.say("Servers that run now take the old key until they are started again.")
 
 
 def cache(args: argparse.Namespace, console: Console) -> None:
