@@ -80,6 +80,9 @@ class Runtime:
         for row in range(rows):
             ctypes.memmove(target + row * to_next, source + row * next_one, size)
 
+    def memset(self, target: int, value: int, size: int) -> None:
+        self.memsetAsync(target, value, size, 0)
+
     def memsetAsync(self, target: int, value: int, size: int, stream: int) -> None:
         ctypes.memset(target, value, size)
 
@@ -161,8 +164,9 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
         def load(self, code: bytes) -> Any:
             notes.allow()
             return SimpleNamespace(
-                kernel=lambda name, shared=0, most=0: Kernel(name, shared), unload=lambda: None
-            )
+                kernel=lambda name, shared=0, most=0: Kernel(name, shared),
+                fill=lambda name, data: None, unload=lambda: None,
+            )  # fmt: skip
 
     class Loader:
         target = 90
