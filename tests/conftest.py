@@ -55,11 +55,16 @@ def fixtures() -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_model(pytestconfig: pytest.Config) -> Path:
+def installed_demo(pytestconfig: pytest.Config) -> Path | None:
+    """The demo model's file where the user has it."""
+    return pytestconfig.stash[_DEMO]
+
+
+@pytest.fixture(scope="session")
+def demo_model(installed_demo: Path | None) -> Path:
     """The demo model's file, which `./test` installs."""
-    found = pytestconfig.stash[_DEMO]
-    assert found, "The demo model is missing; ./test installs it."
-    return found
+    assert installed_demo, "The demo model is missing; ./test installs it."
+    return installed_demo
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from engine import demo
 from engine.config import Precision
 from engine.engine import Engine
 
@@ -86,6 +87,16 @@ def kernel_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         return Path(kept)
     base = tmp_path_factory.getbasetemp()
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
+
+
+@pytest.fixture(scope="session")
+def demo_model(request: pytest.FixtureRequest, installed_demo: Path | None) -> Path:
+    """The demo model's file, installed or among `--models`."""
+    folder = request.config.getoption("--models")
+    found = installed_demo or (demo.path(Path(folder)) if folder else None)
+    if found is None:
+        pytest.skip(f"{demo.NAME} is neither installed nor among --models")
+    return found
 
 
 @pytest.fixture

@@ -209,6 +209,21 @@ def test_perplexity_is_that_of_transformers(architecture: str) -> None:
     assert perplexity.nll(got[:-1], targets) == pytest.approx(want, rel=0.01)
 
 
+@pytest.mark.parametrize("precision", Precision)
+def test_the_demo_model_s_perplexity_is_that_of_the_processor(
+    demo_model: Path, fixtures: Path, precision: Precision
+) -> None:
+    text = (fixtures / "smollm2" / "text.txt").read_text(encoding="utf-8")
+    found = []
+    for device in ("cpu", "cuda:0"):
+        config = EngineConfig(device=device, precision=precision, max_ctx=512)
+        model = load_model(demo_model, config)
+        found.append(perplexity.measure(model, text, window=512).value)
+        model.close()
+    print(f"\n{precision}: {found[1]:.4f} on the card, {found[0]:.4f} on the processor")
+    assert found[1] == pytest.approx(found[0], rel=0.01)
+
+
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     assert cli.main([*arguments, "--json", "--device", "cuda:0"]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
