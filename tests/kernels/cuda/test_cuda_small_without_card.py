@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from engine.ops.cuda_library import Library
 from engine.quants import TYPES
 from tests.bench.limited import Ended
-from tests.gpu import sanitize, small
+from tests.gpu import measure_formats, sanitize, small
 from tests.kernels.cuda.test_cuda_ops_without_card import Notes, notes, parameters
 
 __all__ = ["notes"]  # a fixture
@@ -48,6 +50,28 @@ def test_a_wrong_result_is_told(notes: Notes, monkeypatch: pytest.MonkeyPatch) -
     assert small.main() == 1
     monkeypatch.setattr(sys, "argv", ["small", "no such case"])
     assert small.main() == 2
+
+
+def test_products_stand_beside_their_reference(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a card on which every replay takes 20 ms."""
+    data = json.loads(measure_formats.REFERENCE.read_text())
+    for row in data["us"]:
+        row["shape"] = [n // 8 for n in row["shape"]]
+    monkeypatch.setattr(measure_formats, "read_bandwidth", lambda: 4e12)
+    monkeypatch.setattr(measure_formats, "TOTAL", 1 << 22)
+    monkeypatch.setattr(measure_formats.json, "loads", lambda text: data)
+    measure_formats.main(["--reference"])
+    out = capsys.readouterr().out
+    rows = [line.split(" | ") for line in out.splitlines() if line.startswith("| Q")]
+    assert len(rows) == 12 and {len(row) for row in rows} == {7}
+    ours, theirs, ratio = map(float, re.split(" / | = ", rows[0][3]))
+    assert theirs == 25.4 and ratio == pytest.approx(ours / theirs, abs=0.01)
+    assert "of 8 are within 5% of the reference with two scales." in out and "4,430" in out
+    assert not notes.memory and {name for name, *_ in notes.launches} == {"matmul"}
+    measure_formats.main(["--shape", "64,512", "--formats", "Q4_K", "--rows", "1,8"])
+    assert "4.50 bits" in capsys.readouterr().out
 
 
 CLEAN = "========= COMPUTE-SANITIZER\nnoise\n========= ERROR SUMMARY: 0 errors\n"
