@@ -28,7 +28,7 @@ from engine.ops.cuda_library import Library
 from engine.passes import VERIFIED
 from tests.bench import limited
 
-PEER_LIMIT_S = 150.0
+PEER_LIMIT_S = 100.0
 """That a call of the peer may take: it loads the model, and reads each prompt four times."""
 
 

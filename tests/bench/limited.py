@@ -35,10 +35,11 @@ class Ended:
 
 def run(command: Sequence[str], limit_s: float, alone: bool = False) -> Ended:
     """Let a program run for at most `limit_s` seconds; with `alone` what it started is stopped with it."""
+    group = 0 if alone and os.name != "nt" else None  # a session of its own would outlive ours
     try:
         process = subprocess.Popen(
             list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", start_new_session=alone,
+            text=True, errors="replace", process_group=group,
         )  # fmt: skip
     except OSError as error:
         return Ended(127, "", str(error), limit_s)
