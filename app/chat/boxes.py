@@ -385,8 +385,8 @@ def _lay_table(box: Box, style: Style) -> None:
 
 def _columns(columns: Sequence[int], room: float, style: Style, pad: float) -> list[float]:
     """Widths for columns of so many letters: as wide as they want, or narrow ones first."""
-    # A letter and a half more: short bold words are wider than the mean, and must not be broken.
-    wanted = [(n * 0.95 + 1.5) * style.column + 2 * pad for n in columns]
+    # Texts are narrower than the mean of bold letters, but short bold words are wider and must not be broken.
+    wanted = [(n * 0.85 + 1.5) * style.letter + 2 * pad for n in columns]
     widths = [0.0] * len(wanted)
     left = room
     for rank, c in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):

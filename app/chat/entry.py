@@ -187,7 +187,7 @@ class Entry:
     def estimate(self) -> float:
         """A guess at the height, from the number of letters."""
         style = self._styles.answer
-        per_line = max(self._width / (style.column * 0.92), 10.0)
+        per_line = max(self._width / (style.letter * 0.8), 10.0)
         text = self.message.text
         lines = len(text) / per_line + text.count("\n") + 1
         return lines * style.body.height + 2 * CARD_Y + style.header

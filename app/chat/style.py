@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QTextCharFormat, QTextOption
@@ -47,7 +48,8 @@ class Style:
             Line(f, round(f.pixelSize() * 1.4))
             for f in (theme.font(name, "semibold") for name in _HEADINGS)  # type: ignore[arg-type]
         )
-        self.column = QFontMetricsF(mono).horizontalAdvance("0")
+        bold = QFontMetricsF(self.heading(3).font)
+        self.letter = bold.horizontalAdvance(ascii_lowercase) / len(ascii_lowercase)
         self.indent = round(body.pixelSize() * 1.7)
         self.quote = 16
         self.pad = 12
@@ -56,7 +58,7 @@ class Style:
         self.radius = theme.radius("panel")
         self.wrap = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.wrap_code = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        self.wrap_code.setTabStopDistance(4 * self.column)
+        self.wrap_code.setTabStopDistance(QFontMetricsF(mono).horizontalAdvance("0" * 4))
         self.right = _option(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute)
         self.tables = {a: QTextOption(self.wrap) for a in ("", "left", "right", "center")}
