@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from app.settings import Settings
 from app.theme import theme
 from app.window import MainWindow
 from tests.app.fake_engine import FakeEngine
+
+PATIENCE_MS = 60_000
 
 STUBS = (
     PageSpec("chat", "chat", "tests.app.stub_pages:InspectedPage"),
@@ -36,6 +39,14 @@ def whole(part: _Part) -> _Part:
     for _ in part.build():
         pass
     return part
+
+
+@pytest.fixture
+def qtbot(qtbot: QtBot) -> QtBot:
+    """Waits long for what comes in the end: the usual five seconds are little on a busy machine."""
+    for name in ("waitUntil", "waitSignal", "waitSignals", "waitExposed", "waitActive"):
+        setattr(qtbot, name, partial(getattr(qtbot, name), timeout=PATIENCE_MS))
+    return qtbot
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -33,7 +33,7 @@ HELLO = Request(messages=[{"role": "user", "content": "Hello"}])
 
 
 def load(qtbot: QtBot, controller: EngineController, name: str = "a.gguf") -> None:
-    with qtbot.waitSignal(controller.model_changed, timeout=5000):
+    with qtbot.waitSignal(controller.model_changed):
         controller.load(Path(name))
 
 
@@ -61,7 +61,7 @@ def test_events_come_in_order_and_batched(
     load(qtbot, controller)
     batches: list[list[Event]] = []
     request_id = controller.submit(HELLO, batches.append)
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     events = [event for batch in batches for event in batch]
     assert isinstance(events[0], Started) and isinstance(events[-1], Finished)
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == fake.answer
@@ -73,7 +73,7 @@ def test_listeners_are_called_on_the_gui_thread(qtbot: QtBot, controller: Engine
     load(qtbot, controller)
     threads: set[threading.Thread] = set()
     controller.submit(HELLO, lambda batch: threads.add(threading.current_thread()))
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     assert threads == {threading.main_thread()}
 
 
@@ -88,7 +88,7 @@ def test_a_failing_listener_hurts_nobody(
     good: list[Event] = []
     controller.submit(HELLO, bad)
     controller.submit(HELLO, good.extend)
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     assert isinstance(good[-1], Finished)
     assert "A listener failed" in caplog.text
 
@@ -101,10 +101,10 @@ def test_cancel_ends_a_request(
     events: list[Event] = []
     request_id = controller.submit(HELLO, events.extend)
     assert controller.state == "generating"
-    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events), timeout=5000)
+    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events))
     controller.cancel(request_id)
     assert controller.state == "stopping"
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     last = events[-1]
     assert isinstance(last, Finished) and last.reason is FinishReason.CANCELLED
 
@@ -114,7 +114,7 @@ def test_without_a_model_a_request_fails_with_an_event(
 ) -> None:
     events: list[Event] = []
     controller.submit(HELLO, events.extend)
-    qtbot.waitUntil(lambda: bool(events), timeout=5000)
+    qtbot.waitUntil(lambda: bool(events))
     assert isinstance(events[-1], Failed) and "No model" in str(events[-1].error)
     assert controller.state == "idle"
 
@@ -126,13 +126,13 @@ def test_a_request_that_fails_midway(
     load(qtbot, controller)
     events: list[Event] = []
     controller.submit(HELLO, events.extend)
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     assert isinstance(events[-1], Failed)
 
 
 def test_a_failed_load_keeps_the_former_model(qtbot: QtBot, controller: EngineController) -> None:
     load(qtbot, controller)
-    with qtbot.waitSignal(controller.load_failed, timeout=5000) as failed:
+    with qtbot.waitSignal(controller.load_failed) as failed:
         controller.load(Path("bad.gguf"))
     report = failed.args[0]
     assert isinstance(report, ErrorReport) and "bad.gguf" in report.title
@@ -147,7 +147,7 @@ def test_a_former_model_that_had_to_go_is_not_promised(
     load(qtbot, controller)
     fake.load_error = OutOfMemory("Too large, and the former one did not come back.")
     fake.load_error_drops_model = True
-    with qtbot.waitSignal(controller.load_failed, timeout=5000):
+    with qtbot.waitSignal(controller.load_failed):
         controller.load(Path("large.gguf"))
     assert controller.model is None and controller.state == "failed"
 
@@ -160,7 +160,7 @@ def test_after_an_unload_nothing_is_written_any_more(
     controller.unload()
     events: list[Event] = []
     controller.submit(HELLO, events.extend)
-    qtbot.waitUntil(lambda: bool(events), timeout=5000)
+    qtbot.waitUntil(lambda: bool(events))
     assert isinstance(events[-1], Failed) and not fake.requests
 
 
@@ -175,7 +175,7 @@ def test_a_load_after_an_unload_is_kept(
 
 
 def test_a_failed_first_load_is_a_state(qtbot: QtBot, controller: EngineController) -> None:
-    with qtbot.waitSignal(controller.load_failed, timeout=5000):
+    with qtbot.waitSignal(controller.load_failed):
         controller.load(Path("bad.gguf"))
     assert controller.state == "failed"
     load(qtbot, controller)
@@ -186,7 +186,7 @@ def test_an_error_of_ours_is_named_with_its_stack(
     qtbot: QtBot, controller: EngineController, fake: FakeEngine
 ) -> None:
     fake.load_error = ZeroDivisionError("oh")
-    with qtbot.waitSignal(controller.load_failed, timeout=5000) as failed:
+    with qtbot.waitSignal(controller.load_failed) as failed:
         controller.load(Path("a.gguf"))
     report = failed.args[0]
     assert "ZeroDivisionError" in report.why and "Traceback" in report.details
@@ -205,9 +205,9 @@ def test_a_load_can_be_stopped_and_the_gui_keeps_ticking(
     clock.start()
     ticker.start()
     controller.load(Path("slow.gguf"))
-    qtbot.waitUntil(lambda: len(gaps) > 5, timeout=10_000)
+    qtbot.waitUntil(lambda: len(gaps) > 5)
     controller.cancel_load()
-    qtbot.waitUntil(lambda: controller.state == "idle", timeout=2000)
+    qtbot.waitUntil(lambda: controller.state == "idle")
     ticker.stop()
     assert not failures
     assert len(gaps) > 5
@@ -228,7 +228,7 @@ def test_a_second_load_takes_the_place_of_the_first(
 
 def test_unload(qtbot: QtBot, controller: EngineController) -> None:
     load(qtbot, controller)
-    with qtbot.waitSignal(controller.model_changed, timeout=5000) as changed:
+    with qtbot.waitSignal(controller.model_changed) as changed:
         controller.unload()
     assert changed.args == [None]
     assert controller.state == "idle"
@@ -247,12 +247,12 @@ def test_metrics_are_polled_only_while_something_runs_and_is_looked_at(
     request_id = controller.submit(HELLO, lambda batch: None)
     assert not controller.polling, "nobody looks"
     viewer.show()
-    qtbot.waitUntil(lambda: controller.polling and len(told) > 2, timeout=5000)
+    qtbot.waitUntil(lambda: controller.polling and len(told) > 2)
     viewer.hide()
-    qtbot.waitUntil(lambda: not controller.polling, timeout=5000)
+    qtbot.waitUntil(lambda: not controller.polling)
     controller.cancel(request_id)
     viewer.show()
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     assert not controller.polling
 
 
@@ -265,7 +265,7 @@ def test_a_viewer_that_qt_has_deleted_is_no_viewer(
     load(qtbot, controller)
     events: list[Event] = []
     controller.submit(HELLO, events.extend)
-    qtbot.waitUntil(lambda: bool(events) and isinstance(events[-1], Finished), timeout=5000)
+    qtbot.waitUntil(lambda: bool(events) and isinstance(events[-1], Finished))
     assert not controller.polling
 
 
@@ -276,7 +276,7 @@ def test_shutdown_while_generating_delivers_the_last_event(
     load(qtbot, controller)
     events: list[Event] = []
     controller.submit(HELLO, events.extend)
-    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events), timeout=5000)
+    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events))
     assert controller.shutdown(5000)
     assert isinstance(events[-1], Finished)
     assert controller.shutdown(5000), "a second time does nothing"
@@ -314,7 +314,7 @@ def test_an_engine_that_cannot_be_made(qtbot: QtBot) -> None:
         raise EngineError("No engine here.")
 
     controller = EngineController(broken)
-    with qtbot.waitSignal(controller.load_failed, timeout=5000) as failed:
+    with qtbot.waitSignal(controller.load_failed) as failed:
         controller.load(Path("a.gguf"))
     assert "No engine here." in failed.args[0].why
     assert controller.shutdown()
@@ -330,12 +330,12 @@ def test_the_real_engine_on_a_tiny_model(qtbot: QtBot, fixtures: Path) -> None:
     events: list[Event] = []
     few = SamplingParams(temperature=0, max_tokens=4, ignore_eos=True)
     controller.submit(Request(ids=[1, 2, 3], sampling=few), events.extend)
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=60_000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     last = events[-1]
     assert isinstance(last, Finished) and last.usage.completion_tokens == 4
     events.clear()
     many = SamplingParams(temperature=0, max_tokens=100_000, ignore_eos=True)
     controller.submit(Request(ids=[1, 2, 3], sampling=many), events.extend)
-    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events), timeout=60_000)
+    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events))
     assert controller.shutdown(5000)
     assert isinstance(events[-1], Finished)

@@ -32,7 +32,7 @@ def watch(qapp: QApplication) -> Iterator[Watch]:
 
 
 def test_an_error_that_nobody_caught_is_logged_and_told(qtbot: QtBot, watch: Watch) -> None:
-    with qtbot.waitSignal(watch.failed, timeout=1000) as failed:
+    with qtbot.waitSignal(watch.failed) as failed:
         try:
             raise ValueError("bad value")
         except ValueError as error:
@@ -46,7 +46,7 @@ def test_an_error_in_a_thread_too(qtbot: QtBot, watch: Watch) -> None:
     def work() -> None:
         raise KeyError("lost")
 
-    with qtbot.waitSignal(watch.failed, timeout=5000) as failed:
+    with qtbot.waitSignal(watch.failed) as failed:
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

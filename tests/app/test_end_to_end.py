@@ -70,10 +70,8 @@ def test_a_first_chat(qtbot: QtBot, start: Callable[[], Application]) -> None:
     assert chat_page(first).composer.isAncestorOf(editor), "the cursor is in the message box"
     qtbot.keyClicks(editor, "Hello there")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: first.controller.state == "generating", timeout=20_000)
-    qtbot.waitUntil(
-        lambda: len(messages(first)) == 2 and bool(messages(first)[1].text), timeout=60_000
-    )
+    qtbot.waitUntil(lambda: first.controller.state == "generating")
+    qtbot.waitUntil(lambda: len(messages(first)) == 2 and bool(messages(first)[1].text))
     first.window.close()
     assert not first.window.isVisible()
     kept = messages(first)
@@ -82,7 +80,7 @@ def test_a_first_chat(qtbot: QtBot, start: Callable[[], Application]) -> None:
 
     again = start()
     chat_page(again).open(chat=chat_id)
-    qtbot.waitUntil(lambda: len(messages(again)) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(messages(again)) == 2)
     found = messages(again)
     assert found[0].text == "Hello there"
     assert found[1].text == kept[1].text, "not a token of the answer is lost"

@@ -52,7 +52,7 @@ def test_another_thread_that_allocates_collects_nothing(qtbot: QtBot, collector:
     thread.join()
     assert Cycle.where == []
     due = [[] for _ in range(20_000)]
-    qtbot.waitUntil(lambda: bool(Cycle.where), timeout=5000)
+    qtbot.waitUntil(lambda: bool(Cycle.where))
     assert Cycle.where == [threading.main_thread()] and due
 
 

@@ -55,7 +55,7 @@ def is_told(
     qtbot: QtBot, first: Instance, folder: Path, meanwhile: Callable[[], None] = lambda: None
 ) -> None:
     """Another launch hands its files over to the first and is answered; then the first ends."""
-    with qtbot.waitSignal(first.called, timeout=10_000) as called:
+    with qtbot.waitSignal(first.called) as called:
         second = launch(folder)
         meanwhile()
     assert said(second) == "False True"
@@ -145,7 +145,7 @@ def test_nonsense_is_ignored(
             socket.flush()
             QCoreApplication.processEvents()
             socket.abort()
-    qtbot.waitUntil(lambda: "cannot be read" in caplog.text, timeout=5000)
+    qtbot.waitUntil(lambda: "cannot be read" in caplog.text)
     is_told(qtbot, first, tmp_path)
 
 

@@ -46,7 +46,7 @@ class Started:
         made = Application(self.qapp, watch, instance, wanted or Wanted(), lambda: self.fake)
         self.made.append((made, watch, instance))
         made.open()
-        self.qtbot.waitUntil(lambda: made.begun, timeout=60_000)
+        self.qtbot.waitUntil(lambda: made.begun)
         return made
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ def test_without_any_model_the_first_run_is_shown(start: Started) -> None:
 def test_an_installed_demo_model_is_loaded(start: Started) -> None:
     file = put_demo(paths.models_dir())
     made = start()
-    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     assert made.controller.model is not None and made.controller.model.path == file
     assert made.window.shown == "chat" and made.window.page.field.hasFocus()
 
@@ -110,7 +110,7 @@ def test_the_last_model_comes_before_the_demo(start: Started, tmp_path: Path) ->
     last.write_bytes(b"")
     settings_store.save(AppSettings(last_model=str(last)))
     made = start()
-    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     assert made.controller.model is not None and made.controller.model.path == last
 
 
@@ -124,7 +124,7 @@ def test_the_demo_comes_where_the_last_model_does_not(
         last.write_bytes(b"")
     settings_store.save(AppSettings(last_model=str(last), load_last_model=reason != "unwanted"))
     made = start(Wanted(demo=reason == "demo asked for"))
-    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     assert made.controller.model is not None and made.controller.model.path == file
 
 
@@ -134,7 +134,7 @@ def test_a_file_of_the_command_line_is_loaded_and_remembered(
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"")
     made = start(Wanted((str(file),)))
-    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     assert made.settings.value.last_model == str(file)
 
 
@@ -145,11 +145,11 @@ def test_what_may_spoil_a_models_answers_is_said(
     file.write_bytes(b"")
     fake.load_warnings = ("The pre-tokenizer 'odd' is not known.",)
     made = start(Wanted((str(file),)))
-    start.qtbot.waitUntil(lambda: notes(made) != [], timeout=5000)
+    start.qtbot.waitUntil(lambda: notes(made) != [])
     assert notes(made) == ["mine: The pre-tokenizer 'odd' is not known."]
     made.window.say("warn", lambda: "Something else.")
     made.controller.unload()
-    start.qtbot.waitUntil(lambda: notes(made) == ["Something else."], timeout=5000)
+    start.qtbot.waitUntil(lambda: notes(made) == ["Something else."])
 
 
 def test_another_launch_brings_its_files(start: Started, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_an_error_that_nobody_caught_is_shown(qtbot: QtBot, start: Started) -> N
     made = start()
     error = RuntimeError("loose end")
     sys.excepthook(RuntimeError, error, None)
-    qtbot.waitUntil(lambda: any("loose end" in text for text in notes(made)), timeout=5000)
+    qtbot.waitUntil(lambda: any("loose end" in text for text in notes(made)))
 
 
 def test_closing_while_an_answer_is_written_loses_nothing(qtbot: QtBot, start: Started) -> None:
@@ -223,10 +223,10 @@ def test_closing_while_an_answer_is_written_loses_nothing(qtbot: QtBot, start: S
     put_demo(paths.models_dir())
     start.fake.answer, start.fake.token_s = "word " * 10_000, 0.005
     made = start()
-    qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: made.controller.state == "ready")
     events: list[Event] = []
     made.controller.submit(Request(messages=[]), events.extend)
-    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events), timeout=5000)
+    qtbot.waitUntil(lambda: any(isinstance(e, TextDelta) for e in events))
     page = made.window.page
     made.settings.update(theme="dark")
     made.window.close()
@@ -308,10 +308,10 @@ def test_the_real_process_lives_without_any_folder_to_write_to(tmp_path: Path) -
 def test_a_card_that_failed_for_good_offers_a_restart(start: Started) -> None:
     put_demo(paths.models_dir())
     made = start()
-    start.qtbot.waitUntil(lambda: made.controller.state == "ready", timeout=5000)
+    start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     start.fake.fail_after, start.fake.fail_error = 0, DeviceFault("an illegal address")
     made.controller.submit(Request(messages=[{"role": "user", "content": "hello"}]), lambda _: None)
-    start.qtbot.waitUntil(lambda: len(notes(made)) == 1, timeout=5000)
+    start.qtbot.waitUntil(lambda: len(notes(made)) == 1)
     (banner,) = made.window.findChildren(Banner)
     assert "Your chats are saved" in banner.text
     (restart,) = [b for b in banner.findChildren(QPushButton) if b.text() == "Restart Lucebox"]
@@ -339,7 +339,7 @@ def test_the_real_process_starts_and_ends_on_a_signal(qtbot: QtBot, tmp_path: Pa
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
     try:
-        qtbot.waitUntil(lambda: "The first page is built" in log(), timeout=60_000)
+        qtbot.waitUntil(lambda: "The first page is built" in log())
         second = subprocess.run(
             [sys.executable, "-m", "app.main"], cwd=ROOT, env=os.environ.copy(), timeout=60
         )

@@ -78,7 +78,7 @@ def test_a_change_from_elsewhere_is_shown(page: SettingsPage) -> None:
 
 def test_the_system_prompt_is_saved_a_moment_later(qtbot: QtBot, page: SettingsPage) -> None:
     page.findChild(QPlainTextEdit).setPlainText("Answer in rhyme.")
-    qtbot.waitUntil(lambda: value(page).system_prompt == "Answer in rhyme.", timeout=5000)
+    qtbot.waitUntil(lambda: value(page).system_prompt == "Answer in rhyme.")
 
 
 def test_the_system_prompt_is_saved_when_the_window_closes_at_once(page: SettingsPage) -> None:
@@ -241,7 +241,7 @@ def test_settings_are_saved_and_come_back(qtbot: QtBot) -> None:
     settings, problem = load_settings()
     assert problem is None
     settings.update(theme="dark")
-    qtbot.waitUntil(lambda: paths.settings_file().exists(), timeout=5000)
+    qtbot.waitUntil(lambda: paths.settings_file().exists())
     assert json.loads(paths.settings_file().read_text(encoding="utf-8"))["theme"] == "dark"
     assert load_settings()[0].value.theme == "dark"
 
@@ -271,7 +271,7 @@ def test_settings_that_cannot_be_saved_are_told(
 
     monkeypatch.setattr(settings_store, "save", fail)
     settings = Settings()
-    with qtbot.waitSignal(settings.save_failed, timeout=5000) as failed:
+    with qtbot.waitSignal(settings.save_failed) as failed:
         settings.update(theme="dark")
     assert "Read-only" in failed.args[0]
     assert settings.value.theme == "dark", "the change holds until the window closes"

@@ -18,7 +18,7 @@ from app.page import Services
 from app.settings import Settings
 from app.theme import theme
 from app.widgets.toast import text_of
-from tests.app.conftest import whole
+from tests.app.conftest import PATIENCE_MS, whole
 from tests.app.fake_engine import FakeEngine
 
 
@@ -44,7 +44,7 @@ def services(qtbot: QtBot, engine: FakeEngine, tmp_path: Path) -> Iterator[Servi
     made.toast_undo = lambda said, undo: made.undos.append((text_of(said), undo))  # type: ignore[attr-defined]
     yield made
     session = controller.findChild(ChatSession)
-    assert controller.shutdown()
+    assert controller.shutdown(PATIENCE_MS)
     if session is not None:
         assert session.store.close() == 0
 

@@ -14,7 +14,7 @@ from app.controller import EngineController
 from app.page import Services
 from app.settings import Settings
 from tests.app.chat.conftest import settle
-from tests.app.conftest import whole
+from tests.app.conftest import PATIENCE_MS, whole
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def page(qtbot: QtBot, tmp_path: Path, fixtures: Path) -> Iterator[ChatPage]:
     qtbot.addWidget(made)
     made.resize(1000, 700)
     made.show()
-    with qtbot.waitSignal(controller.model_changed, timeout=60_000):
+    with qtbot.waitSignal(controller.model_changed):
         made.header.load(fixtures / "llama.gguf")
     yield made
-    assert controller.shutdown()
+    assert controller.shutdown(PATIENCE_MS)
     assert made.session.store.close() == 0
 
 
@@ -38,9 +38,7 @@ def test_answers_stop_and_settings(qtbot: QtBot, page: ChatPage) -> None:
     page.services.settings.update(sampling={str(model.path): {"max_tokens": 12, "seed": 5}})
     page.composer.set_text("Hello")
     page.composer._send.click()
-    qtbot.waitUntil(
-        lambda: page.session.generation(page.session.chat.info.id) is None, timeout=60_000
-    )
+    qtbot.waitUntil(lambda: page.session.generation(page.session.chat.info.id) is None)
     answer = page.session.chat.path()[-1]
     assert answer.state in (State.DONE, State.LENGTH), answer.error
     assert 0 < answer.usage["completion_tokens"] <= 12
@@ -55,9 +53,7 @@ def test_answers_stop_and_settings(qtbot: QtBot, page: ChatPage) -> None:
 def test_a_prompt_that_does_not_fit_says_both_numbers(qtbot: QtBot, page: ChatPage) -> None:
     page.composer.set_text("many words " * 20_000)
     page.composer._send.click()
-    qtbot.waitUntil(
-        lambda: page.session.generation(page.session.chat.info.id) is None, timeout=60_000
-    )
+    qtbot.waitUntil(lambda: page.session.generation(page.session.chat.info.id) is None)
     failed = page.session.chat.path()[-1]
     assert failed.state is State.FAILED
     assert failed.error_kind == "ContextOverflow"

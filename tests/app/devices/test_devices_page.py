@@ -41,7 +41,7 @@ def page(qtbot: QtBot, services: Services) -> Iterator[DevicesPage]:
 
 
 def wait_for_cards(qtbot: QtBot, page: DevicesPage) -> None:
-    qtbot.waitUntil(lambda: len(page._cards) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(page._cards) == 2)
 
 
 @pytest.mark.usefixtures("two_cards")
@@ -71,7 +71,7 @@ def test_reading_happens_beside_the_window_and_only_while_it_is_seen(
 
     page._looker.look = noted  # type: ignore[method-assign]
     page.look()
-    qtbot.waitUntil(lambda: bool(threads) and not page._looking, timeout=10_000)
+    qtbot.waitUntil(lambda: bool(threads) and not page._looking)
     assert threading.main_thread() not in threads
     page.hide()
     assert not page._timer.isActive()
@@ -80,7 +80,7 @@ def test_reading_happens_beside_the_window_and_only_while_it_is_seen(
 def test_without_a_card_the_reason_and_the_cure_are_told(
     qtbot: QtBot, page: DevicesPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    qtbot.waitUntil(lambda: page._problem.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: page._problem.isVisible())
     assert "driver" in page._problem.text()
     assert not page._test.isEnabled() and page._test.toolTip() == page._problem.text()
 
@@ -105,12 +105,10 @@ def test_a_model_s_device_is_chosen_and_kept_with_how_it_fits(
     services.library.begin()
     wait_for_cards(qtbot, page)
     chooser = page.chooser
-    qtbot.waitUntil(
-        lambda: chooser._model.count() == 2 and chooser._device.count() == 4, timeout=10_000
-    )
+    qtbot.waitUntil(lambda: chooser._model.count() == 2 and chooser._device.count() == 4)
     chooser._model.setCurrentIndex(0)
     chooser._device.setCurrentIndex(chooser._device.findData("cuda:1"))
-    qtbot.waitUntil(lambda: "RTX 3060" in chooser.words, timeout=10_000)
+    qtbot.waitUntil(lambda: "RTX 3060" in chooser.words)
     path = Path(chooser._model.currentData())
     assert services.settings.value.devices == {str(path): "cuda:1"}
     assert services.settings.config_of(path).device == "cuda:1"
@@ -130,12 +128,12 @@ def test_the_self_test_shows_its_result_to_copy(
     monkeypatch.setattr(selftest, "run", run)
     wait_for_cards(qtbot, page)
     page._test.click()
-    qtbot.waitUntil(lambda: page.trial.text == "report of cuda:0", timeout=10_000)
+    qtbot.waitUntil(lambda: page.trial.text == "report of cuda:0")
     assert page.trial._good.isVisible() and page.trial._bad.isHidden()
     page.trial._copy.click()
     assert QGuiApplication.clipboard().text() == "report of cuda:0"
     page.trial.begin("cuda:1")
-    qtbot.waitUntil(lambda: page.trial.text == "report of cuda:1", timeout=10_000)
+    qtbot.waitUntil(lambda: page.trial.text == "report of cuda:1")
     assert page.trial._bad.isVisible() and page.trial._good.isHidden()
 
     def fails(device: str, progress: Any) -> Any:
@@ -143,5 +141,5 @@ def test_the_self_test_shows_its_result_to_copy(
 
     monkeypatch.setattr(selftest, "run", fails)
     page.trial.begin("cuda:0")
-    qtbot.waitUntil(lambda: page.trial.text == "No CuPy.", timeout=10_000)
+    qtbot.waitUntil(lambda: page.trial.text == "No CuPy.")
     assert page.trial.findChild(QPlainTextEdit).isReadOnly()

@@ -21,6 +21,7 @@ from app.theme import theme
 from app.widgets.toast import Said, text_of
 from engine.config import AppSettings
 from engine.devices import Device
+from tests.app.conftest import PATIENCE_MS
 from tests.app.fake_engine import FakeEngine
 from tests.engine.gguf_writer import model
 
@@ -92,7 +93,7 @@ def controller(qtbot: QtBot, fake: FakeEngine) -> Iterator[EngineController]:
     """A controller that is shut down in the end."""
     made = EngineController(lambda: fake)
     yield made
-    assert made.shutdown()
+    assert made.shutdown(PATIENCE_MS)
 
 
 @pytest.fixture
@@ -143,5 +144,5 @@ def library(services: Services) -> Library:
 
 def scanned(qtbot: QtBot, library: Library) -> None:
     """Look through all folders, to the end."""
-    with qtbot.waitSignal(library.scan_finished, timeout=10_000):
+    with qtbot.waitSignal(library.scan_finished):
         library.refresh()

@@ -62,10 +62,10 @@ def test_rows_appear_while_the_scan_runs(
 
     monkeypatch.setattr(engine_library, "scan", slow)
     library.refresh()
-    qtbot.waitUntil(lambda: len(library.items) == 5, timeout=5000)
+    qtbot.waitUntil(lambda: len(library.items) == 5)
     assert library.scanning and not library.scanned
     gate.set()
-    qtbot.waitUntil(lambda: library.scanned, timeout=5000)
+    qtbot.waitUntil(lambda: library.scanned)
     assert not library.scanning
 
 

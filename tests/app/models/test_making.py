@@ -58,7 +58,7 @@ def test_a_dropped_draft_is_made_and_used(
 ) -> None:
     assert page._fits.text() == "They fit together." and page._start.isEnabled()
     page._ticks["f16"].click()
-    with qtbot.waitSignal(page.maker.made_all, timeout=20_000):
+    with qtbot.waitSignal(page.maker.made_all):
         page._start.click()
     assert {p.name for p in page.maker.made.values()} == {
         "Swift-DFlash.F16.gguf",

@@ -15,8 +15,9 @@ from app.models.library import Library
 from app.models.opener import opener_of
 from app.page import Services
 from engine.config import SamplingParams
+from engine.metrics import Metrics
 from engine.types import Event, Finished, Request
-from tests.app.conftest import whole
+from tests.app.conftest import PATIENCE_MS, whole
 from tests.app.models.conftest import scanned
 
 
@@ -25,7 +26,7 @@ def controller(qtbot: QtBot) -> Iterator[EngineController]:
     """The real engine."""
     made = EngineController()
     yield made
-    assert made.shutdown()
+    assert made.shutdown(PATIENCE_MS)
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def run(qtbot: QtBot, controller: EngineController, n_prompt: int, n_tokens: int
     ids = [(7 * i) % 100 + 3 for i in range(n_prompt)]
     sampling = SamplingParams(temperature=0, max_tokens=n_tokens, ignore_eos=True)
     controller.submit(Request(ids=ids, sampling=sampling), events.extend)
-    qtbot.waitUntil(lambda: bool(events) and controller.state == "ready", timeout=60_000)
+    qtbot.waitUntil(lambda: bool(events) and controller.state == "ready")
     assert isinstance(events[-1], Finished)
     return events[-1]
 
@@ -65,11 +66,16 @@ def test_from_a_click_to_figures(
     parts = {p.kind: p.bytes for p in library.item(tiny).estimate.parts}  # type: ignore[union-attr]
     assert (parts["model"], parts["work"]) == (held["model"], held["work"])
 
-    usage = run(qtbot, controller, 120, 40).usage
+    shown: list[Metrics] = []
+    controller.metrics_changed.connect(shown.append)
+    run(qtbot, controller, 120, 40)
     record = library.item(tiny).record  # type: ignore[union-attr]
     assert record.decode_rate is not None and record.prefill_rate is not None
-    # Two ways to the same speed: the meter's steps, and the request's own clock around them.
-    assert record.decode_rate >= 0.5 * usage.decode_rate  # type: ignore[operator]
+    for kept, rates in (
+        (record.decode_rate, [m.decode_rate for m in shown if m.decode_rate > 0]),
+        (record.prefill_rate, [m.prefill_rate for m in shown if m.prefill_rate > 0]),
+    ):
+        assert min(rates) <= kept <= max(rates)
     again = Library(services.settings, library.records._file)
     assert again.records.get(tiny, item.entry.size) == record
     again.close()
@@ -99,7 +105,7 @@ def test_a_bad_file_leaves_the_former_model_at_work(
     qtbot.waitUntil(lambda: controller.state == "ready", timeout=100_000)
     bad = tiny.with_name("bad.gguf")
     bad.write_bytes(tiny.read_bytes()[:100_000])
-    with qtbot.waitSignal(opener.failed, timeout=20_000) as caught:
+    with qtbot.waitSignal(opener.failed) as caught:
         opener.load(bad)
     report = caught.args[0]
     assert "bad.gguf" in report.why and "still ready" in report.why

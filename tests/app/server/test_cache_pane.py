@@ -78,20 +78,20 @@ def test_the_switch_keeps_conversations_from_now_on(
     qtbot: QtBot, pane: CachePane, services: Services, fake: FakeEngine, folder: Path
 ) -> None:
     cache = pane._disk
-    qtbot.waitUntil(lambda: cache.state == "off", timeout=20_000)
+    qtbot.waitUntil(lambda: cache.state == "off")
     assert "Off. Keeps" in pane._on_disk.text() and pane._forget.isHidden()
     pane._switch.click()
-    qtbot.waitUntil(lambda: cache.state == "on", timeout=20_000)
+    qtbot.waitUntil(lambda: cache.state == "on")
     assert isinstance(fake.archive, DiskArchive) and fake.archive.store.folder == folder
     assert services.settings.value.cache["disk_cache"] and pane._forget.isVisible()
     assert "of at most 20.0 GB, encrypted" in pane._on_disk.text()
     former = fake.archive
     services.settings.update(cache=services.settings.value.cache | {"disk_cache_limit": 100})
-    qtbot.waitUntil(lambda: fake.archive not in (former, None), timeout=20_000)
-    qtbot.waitUntil(lambda: cache.state == "on", timeout=20_000)
+    qtbot.waitUntil(lambda: fake.archive not in (former, None))
+    qtbot.waitUntil(lambda: cache.state == "on")
     assert "of at most 100 MB" in pane._on_disk.text()
     pane._switch.click()
-    qtbot.waitUntil(lambda: cache.state == "off", timeout=20_000)
+    qtbot.waitUntil(lambda: cache.state == "off")
     assert fake.archive is None and not pane._switch.isChecked()
 
 
@@ -101,7 +101,7 @@ def test_without_a_keyring_it_stays_off_and_says_so(
     monkeypatch.setattr(keyring_store, "_keyring", lambda: None)
     for _ in range(2):
         pane._switch.click()
-        qtbot.waitUntil(lambda: pane._problem.isVisible(), timeout=20_000)
+        qtbot.waitUntil(lambda: pane._problem.isVisible())
         assert "no keyring" in pane._problem.text
         assert pane._disk.state == "off" and not pane._switch.isChecked()
 
@@ -123,11 +123,11 @@ def test_emptying_asks_first_and_says_what_stays(
     pane._disk._services.controller.start()
     if on:
         pane._switch.click()
-        qtbot.waitUntil(lambda: pane._disk.state == "on", timeout=20_000)
+        qtbot.waitUntil(lambda: pane._disk.state == "on")
     else:
         pane._disk.look()
-    qtbot.waitUntil(lambda: pane._forget.isVisible() and bool(pane._disk.held), timeout=20_000)
-    qtbot.waitUntil(lambda: pane._disk._services.controller.engine is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: pane._forget.isVisible() and bool(pane._disk.held))
+    qtbot.waitUntil(lambda: pane._disk._services.controller.engine is not None)
     ask = pane._forget if forget else pane._clear
     ask.click()
     assert pane.question.isVisible() and "Your chats stay" in pane.question._note.text
@@ -144,7 +144,7 @@ def test_emptying_asks_first_and_says_what_stays(
         whole = fake.cleared == 1 and disk.usage(folder).files == 0
         return whole and pane._disk.held == disk.Usage(0, 0) and renewed == forget
 
-    qtbot.waitUntil(emptied, timeout=20_000)
+    qtbot.waitUntil(emptied)
     assert (disk.secret_key() != key) == forget
 
 
@@ -154,8 +154,8 @@ def test_what_could_not_be_forgotten_is_told(
     assert disk.DiskStore(folder, disk.secret_key(), 1 << 20, 1e9).put(b"name", bytes(1000))
     monkeypatch.setattr(disk, "_remove", lambda path: None)
     pane._disk.look()
-    qtbot.waitUntil(lambda: pane._forget.isVisible(), timeout=20_000)
+    qtbot.waitUntil(lambda: pane._forget.isVisible())
     pane._forget.click()
     pane.question._do.click()
-    qtbot.waitUntil(lambda: pane._problem.isVisible(), timeout=20_000)
+    qtbot.waitUntil(lambda: pane._problem.isVisible())
     assert "1 of the files" in pane._problem.text

@@ -74,13 +74,13 @@ def page(qtbot: QtBot, services: Services, keys: list[str]) -> Iterator[ServerPa
 
 def turn_on(qtbot: QtBot, page: ServerPage) -> str:
     page._switch.click()
-    qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+    qtbot.waitUntil(lambda: page.server.state == "on")
     return page.server.url
 
 
 def load(qtbot: QtBot, services: Services) -> None:
     services.controller.load(Path("/models/Alpha-7B.gguf"))
-    qtbot.waitUntil(lambda: services.controller.model is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: services.controller.model is not None)
 
 
 def live(id: str, written: int = 0, admitted: bool = True, **more: Any) -> Live:
@@ -120,7 +120,7 @@ def test_the_switch_starts_and_stops_it_beside_the_window(
     assert page._openai.text() == f"{url}/v1" and "On since" in page._state.text()
     assert get(f"{url}/health").json()["status"] == "ok"
     page._switch.click()
-    qtbot.waitUntil(lambda: page.server.state == "off", timeout=20_000)
+    qtbot.waitUntil(lambda: page.server.state == "off")
     with pytest.raises(httpx.TransportError):
         get(f"{url}/health")
     assert len(threads) == 2 and threading.main_thread() not in threads
@@ -142,9 +142,9 @@ def test_the_vocabulary_is_read_on_another_thread_once_server_and_model_are_ther
     load(qtbot, services)
     assert not fake.vocabulary_threads
     turn_on(qtbot, page)
-    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 1)
     services.controller.load(Path("/models/Beta-1B.gguf"))
-    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(fake.vocabulary_threads) == 2)
     assert threading.main_thread() not in fake.vocabulary_threads
 
 
@@ -154,11 +154,11 @@ def test_a_taken_port_is_told_in_words_and_a_free_one_is_a_click_away(
     port = page.server.config.port
     with socket.create_server(("127.0.0.1", port)):
         page._switch.click()
-        qtbot.waitUntil(lambda: page._problem.isVisible(), timeout=20_000)
+        qtbot.waitUntil(lambda: page._problem.isVisible())
         assert f"{port}" in page._problem.text and "--port" not in page._problem.text
         assert page.server.state == "off" and not page._switch.isChecked()
         page._free.click()
-        qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+        qtbot.waitUntil(lambda: page.server.state == "on")
         assert page._problem.isHidden() and page._free.isHidden()
         kept = server_config(services.settings.value).port
         assert kept not in (port, 0) and page._port.value() == kept
@@ -178,9 +178,7 @@ def test_the_key_is_asked_for_shown_copied_and_renewed(
     assert page.server.reach == HERE and not page._copy_key.isEnabled() and not keys
     turn_on(qtbot, page)
     page._reach.setCurrentIndex(1)
-    qtbot.waitUntil(
-        lambda: page.server.state == "on" and page._copy_key.isEnabled(), timeout=20_000
-    )
+    qtbot.waitUntil(lambda: page.server.state == "on" and page._copy_key.isEnabled())
     url = page.server.url
     assert get(f"{url}/v1/models").status_code == 401
     assert get(f"{url}/v1/models", Authorization="Bearer sk-0").is_success
@@ -190,8 +188,8 @@ def test_the_key_is_asked_for_shown_copied_and_renewed(
     page._copy_key.click()
     assert QGuiApplication.clipboard().text() == "sk-0"
     page._renew.click()
-    qtbot.waitUntil(lambda: page._key.text() == "sk-1", timeout=10_000)
-    qtbot.waitUntil(lambda: page.server.state == "on", timeout=20_000)
+    qtbot.waitUntil(lambda: page._key.text() == "sk-1")
+    qtbot.waitUntil(lambda: page.server.state == "on")
     assert get(f"{url}/v1/models", Authorization="Bearer sk-0").status_code == 401
     assert get(f"{url}/v1/models", Authorization="Bearer sk-1").is_success
 
@@ -339,10 +337,10 @@ def test_the_window_notices_what_clients_load_and_unload(
     load(qtbot, services)
     url = turn_on(qtbot, page)
     name = page.server.target().model  # type: ignore[union-attr]
-    with qtbot.waitSignal(services.controller.model_changed, timeout=10_000):
+    with qtbot.waitSignal(services.controller.model_changed):
         assert httpx.post(f"{url}/admin/unload", json={}, timeout=20, trust_env=False).is_success
     assert services.controller.model is None and page._no_model.isVisible()
-    with qtbot.waitSignal(services.controller.model_changed, timeout=10_000):
+    with qtbot.waitSignal(services.controller.model_changed):
         body = {"model": name}
         assert httpx.post(f"{url}/admin/load", json=body, timeout=20, trust_env=False).is_success
     assert services.controller.model is not None and page._no_model.isHidden()
@@ -363,7 +361,7 @@ def test_closing_stops_it_cleanly_also_in_the_middle_of_an_answer(
 
     client = threading.Thread(target=ask)
     client.start()
-    qtbot.waitUntil(lambda: page._going_on == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: page._going_on == 1)
     shown = [cell(page.requests, 0, column) for column in Column]
     assert "/v1/chat/completions" in shown and "secret" not in "".join(shown)
     assert page._view.isColumnHidden(Column.TEXT)
@@ -411,7 +409,7 @@ def test_what_clients_had_loaded_is_told_and_can_go(
     page.look()
     assert page._guests.isVisible() and "beta-4b" in page._guests.text.lower()
     page._unload.click()
-    qtbot.waitUntil(lambda: guest.status().model is None, timeout=10_000)
+    qtbot.waitUntil(lambda: guest.status().model is None)
     page.look()
     assert page._guests.isHidden() and page._unload.isHidden()
     assert services.controller.model is not None
