@@ -48,8 +48,8 @@ def choice_words(choice: str) -> str:
         "off": translate("Settings", "Off"),
         "on": translate("Settings", "On"),
         "model": translate("Settings", "As the model likes"),
-        "persistent": translate("Settings", "Always in memory"),
-        "request-scoped": translate("Settings", "Only while it is needed"),
+        "persistent": translate("Settings", "Persistent"),
+        "request-scoped": translate("Settings", "Request-scoped"),
         "primary": translate("Settings", "First model"),
         "refuse": translate("Settings", "Refuse"),
     }

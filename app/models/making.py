@@ -232,7 +232,7 @@ class MakeDraftPage(Page):
 
     def _show_fit(self) -> None:
         misfit = self.maker.misfit
-        kind, text = "muted", self.tr("The model whose text it guesses.")
+        kind, text = "small", self.tr("The model whose text it guesses.")
         if misfit == "":
             kind, text = "good", self.tr("They fit together.")
         elif misfit:

@@ -97,6 +97,7 @@ class TunePage(Page):
             yield
             self._add(Field(EngineConfig, name, None))
         self._column.addWidget(Hairline())
+        self._column.addSpacing(theme().space(2))
         yield
         self.trying = Trying(self.services)
         self.trying.measured.connect(self._on_measured)
@@ -110,8 +111,8 @@ class TunePage(Page):
         self._live_line = Hairline()
         self._column.addWidget(self._live_line)
         yield
-        head = label(self.tr("How models run"), "section")
-        self._column.addWidget(head)
+        self._column.addSpacing(theme().space(4))
+        self._column.addWidget(label(self.tr("How models run"), "section"))
         note = self.tr("Each of these needs the model to be loaded again, which Apply does.")
         self._column.addWidget(label(note, "small", wrap=True))
         self._add_device()

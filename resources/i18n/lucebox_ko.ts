@@ -4363,11 +4363,11 @@
         <translation>모델에 맡김</translation>
     </message>
     <message>
-        <source>Always in memory</source>
+        <source>Persistent</source>
         <translation>항상 메모리에 유지</translation>
     </message>
     <message>
-        <source>Only while it is needed</source>
+        <source>Request-scoped</source>
         <translation>필요한 동안만</translation>
     </message>
     <message>
