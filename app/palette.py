@@ -185,6 +185,9 @@ class KeyMap(QDialog):
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setWidget(body)
+        scroll.setMinimumWidth(
+            body.sizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
+        )
         scroll.setAccessibleName(self.tr("Keys"))
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 20)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 
 from app.controller import EngineController
 from app.theme import theme
-from app.widgets import gigabytes, label
+from app.widgets import ElidedLabel, gigabytes, label
 
 if TYPE_CHECKING:
     from engine.metrics import Metrics
@@ -54,13 +54,13 @@ class _Dot(QWidget):
 
 
 class Cell(QFrame):
-    """A part of the strip: muted word, strong value, hairline at the right."""
+    """A part of the strip: muted word, strong value, hairline at the right; a name may be cut."""
 
-    def __init__(self, *before: QWidget) -> None:
+    def __init__(self, *before: QWidget, named: bool = False) -> None:
         super().__init__()
         self.setProperty("kind", "cell")
         self.word = label("", "small")
-        self.value = label("", "strong")
+        self.value = ElidedLabel("", "strong") if named else label("", "strong")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(6)
@@ -86,13 +86,13 @@ class StatusStrip(QFrame):
         self.setProperty("kind", "status")
         self._controller = controller
         self._dot = _Dot()
-        self._state = Cell(self._dot)
-        self._device = Cell()
+        self._state = Cell(self._dot, named=True)
+        self._device = Cell(named=True)
         self._memory = Cell()
         self._context = Cell()
         self._right_icon = QLabel()
         self._right_name = ""
-        self._right = label("", "small")
+        self._right = ElidedLabel("", "small")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 12, 0)
         row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)

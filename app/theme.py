@@ -82,6 +82,11 @@ class Theme(QObject):
                 hints.setColorScheme(_SCHEMES[choice])
         self._refresh()
 
+    @property
+    def scale(self) -> float:
+        """The text size beside the usual one: 1.5 for 150 percent."""
+        return self._scale
+
     def color(self, token: str) -> QColor:
         """A colour by dotted name, as "text.muted"."""
         return QColor(self._colors[token])

@@ -45,7 +45,7 @@ __all__ = ["Actions", "MainWindow", "Page", "Services"]
 log = logging.getLogger(__name__)
 
 NARROW = 1180
-LEAST, USUAL = QSize(720, 480), QSize(1440, 900)
+LEAST, USUAL = QSize(720, 480), QSize(1440, 900)  # at the usual text size
 MOST_TYPED = 1000
 _NO_TEXT = (
     Qt.KeyboardModifier.ControlModifier
@@ -74,7 +74,7 @@ class MainWindow(QMainWindow):
         """Without `at_once` it completes itself once its empty frame is on the screen."""
         super().__init__()
         self.setWindowTitle("Lucebox")
-        self.setMinimumSize(LEAST)
+        self._fit()
         self.services = services
         self._specs = {spec.name: spec for spec in pages or PAGES}
         self._pages: dict[str, Page] = {}
@@ -102,7 +102,7 @@ class MainWindow(QMainWindow):
         services.status = self.status.set_text
         services.settings.changed.connect(self._on_settings)
         services.controller.model_changed.connect(self._on_model)
-        theme().changed.connect(self._fit, Qt.ConnectionType.QueuedConnection)
+        theme().changed.connect(self._fit)
         self.commands = Commands(self)
         self.ahead = Ahead(self)
         self.retranslate()
@@ -301,13 +301,8 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _fit(self) -> None:
-        """Larger text needs a larger window; a screen that is smaller still cuts it."""
-        if (content := self.centralWidget()) is not None:
-            need = content.minimumSizeHint()
-            if self.pane.isVisible() and not self.pane.folded:  # A narrow window folds it.
-                need -= QSize(self.pane.minimumWidth() - self.pane.strip, 0)
-            need = need.expandedTo(LEAST)
-            self.setMinimumSize(need.boundedTo(self.screen().availableSize()))
+        """Larger text needs a larger window, as large as the screen at most."""
+        self.setMinimumSize((LEAST * theme().scale).boundedTo(self.screen().availableSize()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         focus = self.focusWidget()
@@ -445,7 +440,7 @@ class MainWindow(QMainWindow):
         if not isinstance(saved, QRect):
             saved = QRect(areas[0].topLeft(), usual) if areas else QRect(0, 0, 0, 0)
             saved.moveCenter(areas[0].center() if areas else saved.center())
-        self.setGeometry(repaired(saved, areas, LEAST, usual))
+        self.setGeometry(repaired(saved, areas, self.minimumSize(), usual))
         if state.value("maximized", False, bool) is True:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Qt, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
 from app.forms import words
 from app.models.opener import opener_of
 from app.page import Services
 from app.theme import theme
-from app.widgets import IconButton, Switch, gigabytes, label
+from app.widgets import ElidedLabel, IconButton, Switch, gigabytes, label
 from engine.config import AppSettings, info_of
 from engine.types import ModelInfo
 
@@ -26,7 +34,7 @@ class ModelButton(QPushButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._name = label("", "section")
+        self._name = ElidedLabel("", "section")
         self._quant = label("", "muted")
         self._arrow = QLabel()
         row = QHBoxLayout(self)
@@ -35,6 +43,7 @@ class ModelButton(QPushButton):
         for part in (self._name, self._quant, self._arrow):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             row.addWidget(part)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         theme().changed.connect(self._paint_arrow)
         self._paint_arrow()
 
@@ -43,9 +52,15 @@ class ModelButton(QPushButton):
         assert layout is not None
         return QSize(layout.sizeHint().width(), theme().size("control"))
 
+    def minimumSizeHint(self) -> QSize:
+        """A name that has no room ends in an ellipsis."""
+        layout = self.layout()
+        assert layout is not None
+        return QSize(layout.minimumSize().width(), theme().size("control"))
+
     def show_model(self, name: str, quant: str) -> None:
         """Show a model, or with no `quant` a request to choose one."""
-        self._name.setText(name if len(name) <= 44 else name[:43] + "…")
+        self._name.setText(name)
         self._quant.setText(quant)
         self._quant.setVisible(bool(quant))
         self.setAccessibleName(self.tr("Model: {name}").format(name=f"{name} {quant}".strip()))

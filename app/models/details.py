@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.models.drafter import DrafterChoice, Offer
 from app.models.library import Group, Item, Library
@@ -22,7 +30,16 @@ from app.models.words import (
 )
 from app.page import Services
 from app.theme import theme
-from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, Note, button, label
+from app.widgets import (
+    ElidedLabel,
+    Hairline,
+    IconButton,
+    MemoryBar,
+    MemoryKeys,
+    Note,
+    button,
+    label,
+)
 
 if TYPE_CHECKING:
     from engine.placement import Estimate
@@ -122,6 +139,7 @@ class Details(QWidget):
             self._section(label(self.tr("Speed"), "muted"), *self._speed(item))
             make = button(self.tr("Make a draft for it…"), self._on_make, "quiet", "draft")
             self._section(DrafterChoice(self._services, item), make)
+            make.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         loaded = self._services.controller.model
         if entry.kind == "draft" and loaded is not None:
             text = self.tr("Use it with {model}").format(model=loaded.name)
@@ -188,7 +206,7 @@ class Details(QWidget):
         row = QHBoxLayout(line)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(label(name, "small", wrap=True), 1)
-        row.addWidget(label(value, "small"))
+        row.addWidget(ElidedLabel(value, "small"))
         line.setAccessibleName(f"{name}: {value}")
         return line
 

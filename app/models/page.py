@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 _SOURCES = ("Lucebox", "LM Studio", "Hugging Face", "Ollama", "Elsewhere")
 _ALWAYS = _SOURCES[:-1]
-_ROOM_FOR_TOTAL = 800
-_ROOM_FOR_CHIPS = 560
-_USUAL_ROW = 36  # px; rows grow with the text, and the words of the chips do.
+# px at the usual text size.
+_LEAST_FILTER, _ROOM_FOR_TOTAL, _ROOM_FOR_CHIPS = 128, 800, 640
 
 
 class ModelsPage(Page):
@@ -93,9 +92,8 @@ class ModelsPage(Page):
         self._bin.look()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._total.setVisible(event.size().width() >= _ROOM_FOR_TOTAL)
         super().resizeEvent(event)
-        self._show_chips()
+        self._fit_tools()
 
     def memory(self) -> dict[str, Any]:
         item = self.view.current_item()
@@ -136,8 +134,6 @@ class ModelsPage(Page):
         return header
 
     def _tools(self) -> QHBoxLayout:
-        self._filter.setMinimumWidth(96)
-        self._filter.setMaximumWidth(240)
         self._chips.setAccessibleName(self.tr("Folder of"))
         row = QHBoxLayout()
         row.setContentsMargins(24, 12, 24, 4)
@@ -216,10 +212,17 @@ class ModelsPage(Page):
             self.services.status("")
         self._update_middle()
 
+    def _fit_tools(self) -> None:
+        scale = theme().scale
+        self._filter.setMinimumWidth(round(_LEAST_FILTER * scale))
+        self._filter.setMaximumWidth(round(240 * scale))
+        self._total.setVisible(self.width() >= _ROOM_FOR_TOTAL * scale)
+        self._show_chips()
+
     def _show_chips(self) -> None:
         """The usual sources; where there is little room, only those that have something."""
         used = {item.entry.source for item in self._library.items}
-        roomy = self.width() >= _ROOM_FOR_CHIPS * theme().size("row") / _USUAL_ROW
+        roomy = self.width() >= _ROOM_FOR_CHIPS * theme().scale
         for source in _SOURCES:
             self._chips.set_shown(source, source in used or (roomy and source in _ALWAYS))
 
@@ -296,4 +299,5 @@ class ModelsPage(Page):
 
     @Slot()
     def _on_theme(self) -> None:
+        self._fit_tools()
         self.details.show_item(self.view.current_item(), again=True)

@@ -17,15 +17,16 @@ _WIDTHS = {
     Column.NAME: 212,
     Column.QUANT: 84,
     Column.SIZE: 88,
+    Column.ARCHITECTURE: 140,
     Column.CONTEXT: 136,
     Column.FITS: 132,
     Column.SPEED: 68,
     Column.SOURCE: 116,
 }
 # Hidden in this order where there is little room; the pane shows them all.
-_FIRST_TO_GO = (Column.SOURCE, Column.QUANT, Column.CONTEXT, Column.SPEED)
-_LEAST_ARCHITECTURE = 140
-_USUAL_ROW = 36  # The height for which the widths above are.
+_FIRST_TO_GO = (
+    Column.SOURCE, Column.QUANT, Column.CONTEXT, Column.SPEED, Column.ARCHITECTURE,
+)  # fmt: skip
 
 
 class ModelsView(QTableView):
@@ -127,14 +128,19 @@ class ModelsView(QTableView):
 
     def _fit_columns(self, room: int) -> None:
         """Widths grow with the text; what has no room then is hidden."""
-        larger = theme().size("row") / _USUAL_ROW
+        larger = theme().scale
         widths = {column: round(width * larger) for column, width in _WIDTHS.items()}
-        need = sum(widths.values()) + round(_LEAST_ARCHITECTURE * larger)
+        need = sum(widths.values())
         for column in _FIRST_TO_GO:
             self.setColumnHidden(column, need > room)
             need -= widths[column] if need > room else 0
+        head, mode = self.horizontalHeader(), QHeaderView.ResizeMode
+        no_architecture = self.isColumnHidden(Column.ARCHITECTURE)
+        head.setSectionResizeMode(
+            Column.NAME, mode.Stretch if no_architecture else mode.Interactive
+        )
         for column, width in widths.items():
-            self.horizontalHeader().resizeSection(column, width)
+            head.resizeSection(column, width)
 
     @Slot()
     def _tell_current(self) -> None:

@@ -60,8 +60,8 @@ _WIDTHS = {
     Column.STATE: 164,
 }
 # Hidden in this order where there is little room.
-_FIRST_TO_GO = (Column.TIME, Column.RATE, Column.REUSED)
-_LEAST_MODEL, _USUAL_ROW = 110, 36
+_FIRST_TO_GO = (Column.TIME, Column.RATE, Column.REUSED, Column.PATH)
+_LEAST_MODEL = 110
 
 
 class Requests(QAbstractTableModel):
@@ -312,7 +312,7 @@ class RequestsView(QTableView):
 
     def _fit(self) -> None:
         self.setFont(theme().font("ui"))
-        row = round(theme().size("row") * 28 / _USUAL_ROW)
+        row = theme().size("rowDense")
         self.verticalHeader().setDefaultSectionSize(row)
         self.horizontalHeader().setFixedHeight(theme().size("row"))
         self.setMinimumHeight(theme().size("row") + 5 * row)
@@ -321,7 +321,7 @@ class RequestsView(QTableView):
             self.viewport().update()
 
     def _fit_columns(self, room: int) -> None:
-        larger = theme().size("row") / _USUAL_ROW
+        larger = theme().scale
         widths = {column: round(width * larger) for column, width in _WIDTHS.items()}
         least = round(_LEAST_MODEL * larger)
         if self._widest == Column.TEXT:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QCursor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QToolTip,
+    QWidget,
+)
 
 from app.theme import theme
 
@@ -53,14 +61,31 @@ class ElidedLabel(QLabel):
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        inside = self.contentsRect()
+    def event(self, event: QEvent) -> bool:
+        if (
+            event.type() == QEvent.Type.ToolTip
+            and not self.toolTip()
+            and self._shown() != self.text()
+        ):
+            QToolTip.showText(QCursor.pos(), self.text(), self)
+            return True
+        return super().event(event)
+
+    def _shown(self) -> str:
         mode = Qt.TextElideMode.ElideRight
-        shown = self.fontMetrics().elidedText(self.text(), mode, inside.width())
+        return self.fontMetrics().elidedText(self.text(), mode, self.contentsRect().width())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
         place = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         role = self.foregroundRole()
         self.style().drawItemText(
-            QPainter(self), inside, place, self.palette(), self.isEnabled(), shown, role
+            QPainter(self),
+            self.contentsRect(),
+            place,
+            self.palette(),
+            self.isEnabled(),
+            self._shown(),
+            role,
         )
 
 

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.geometry import TITLE_BAR, repaired
 from app.page import Services
 from app.settings import window_state
+from app.theme import theme
 from app.window import LEAST, USUAL, MainWindow
 from tests.app.conftest import STUBS
 
@@ -76,3 +77,20 @@ def test_damaged_notes_are_not_trusted(qtbot: QtBot, services: Services) -> None
     window = MainWindow(services, STUBS)
     qtbot.addWidget(window)
     assert window.pane.wanted_width > 0 and window.width() >= LEAST.width()
+
+
+def test_larger_text_keeps_the_window_larger_where_the_screen_is(window: MainWindow) -> None:
+    window.resize(LEAST)
+    screen = window.screen().availableSize()
+    for size in (110, 200, 100):
+        theme().apply(text_size=size)
+        assert window.minimumSize() == (LEAST * (size / 100)).boundedTo(screen)
+
+
+def test_a_window_that_opens_with_larger_text_is_large_enough_for_it(
+    qtbot: QtBot, services: Services
+) -> None:
+    theme().apply(text_size=110)
+    made = MainWindow(services, STUBS, at_once=False)
+    qtbot.addWidget(made)
+    assert made.minimumSize() == LEAST * 1.1

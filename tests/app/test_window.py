@@ -221,17 +221,6 @@ def test_the_folded_pane_holds_its_button_at_every_text_size(
         )
 
 
-def test_large_text_keeps_the_window_as_large_as_it_needs(qtbot: QtBot, window: MainWindow) -> None:
-    page = stub(window)
-    page.field.setMinimumWidth(theme().size("control") * 25)  # 800 px at the usual size
-    window.resize(LEAST)
-    theme().apply(text_size=200)
-    qtbot.waitUntil(lambda: window.minimumWidth() > LEAST.width())
-    page.field.setMinimumWidth(10)
-    theme().apply(text_size=100)
-    qtbot.waitUntil(lambda: window.minimumSize() == LEAST)
-
-
 def test_expert_is_a_setting(qtbot: QtBot, window: MainWindow) -> None:
     window.rail.set_expert(True)
     assert window.services.settings.value.expert
@@ -306,7 +295,7 @@ def test_first_run_stands_in_for_the_chat_until_a_model_is_there(
     window.navigate("chat")
     assert window.shown == "first_run"
     window.services.controller.load(Path("a.gguf"))
-    qtbot.waitUntil(lambda: window.shown == "chat", timeout=5000)
+    qtbot.waitUntil(lambda: window.shown == "chat")
 
 
 def test_another_language_builds_the_pages_anew(
@@ -357,7 +346,7 @@ def test_another_language_does_not_wait_for_an_answer(
     controller = window.services.controller
     fake.answer, fake.token_s = "word " * 10_000, 0.005
     controller.load(Path("a.gguf"))
-    qtbot.waitUntil(lambda: controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: controller.state == "ready")
     page = window.page
     request_id = controller.submit(Request(messages=[]), lambda batch: None)
     language.apply("ko")
@@ -374,20 +363,20 @@ def test_the_status_strip_tells_the_state(
 
     assert "No model loaded" in said()
     window.services.controller.load(Path("Tiny.gguf"))
-    qtbot.waitUntil(lambda: "Ready Tiny Q4_1" in said(), timeout=5000)
+    qtbot.waitUntil(lambda: "Ready Tiny Q4_1" in said())
     assert "8,192" in said() and "GB" in said()
     window.services.status("Looking for models", "search")
     assert "Looking for models" in said()
     window.services.status("")
     assert "Looking" not in said()
     window.services.controller.load(Path("bad.gguf"))
-    qtbot.waitUntil(lambda: "Ready" in said(), timeout=5000)
+    qtbot.waitUntil(lambda: "Ready" in said())
 
 
 def test_the_status_strip_gives_way_in_a_narrow_window(qtbot: QtBot, window: MainWindow) -> None:
     window.status.set_device("A processor with quite a long name and some more words")
     window.services.controller.load(Path("Model-with-a-long-name-Instruct.gguf"))
-    qtbot.waitUntil(lambda: window.services.controller.state == "ready", timeout=5000)
+    qtbot.waitUntil(lambda: window.services.controller.state == "ready")
     window.services.status("Looking in known folders: 12 models found", "search")
     window.resize(LEAST)
     assert window.width() == LEAST.width()
@@ -425,7 +414,7 @@ def test_the_first_picture_is_announced(qtbot: QtBot, services: object) -> None:
 
     window = MainWindow(cast(Services, services), STUBS)
     qtbot.addWidget(window)
-    with qtbot.waitSignal(window.painted, timeout=5000):
+    with qtbot.waitSignal(window.painted):
         window.show()
 
 
