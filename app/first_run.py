@@ -24,7 +24,7 @@ from app.models.opener import opener_of
 from app.models.words import rate_text, source_text, verdict_style, verdict_text
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Hairline, button, gigabytes, label
+from app.widgets import Hairline, ScrollBody, button, gigabytes, label
 from app.widgets.basic import LabelKind
 from engine import demo
 
@@ -118,8 +118,7 @@ class FirstRunPage(Page):
         scroll.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        body = QWidget()
-        body.setProperty("scroll", True)
+        body = ScrollBody()
         middle = QHBoxLayout(body)
         middle.setContentsMargins(theme().space(3), 0, theme().space(3), 0)
         middle.addStretch(1)

@@ -13,7 +13,7 @@ from app.live.speed import SpeedPanel, large_text
 from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
 from app.theme import theme
-from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, gigabytes, label
+from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, ScrollBody, gigabytes, label
 from engine.metrics import Metrics
 
 _MARGIN = 16
@@ -50,8 +50,7 @@ class Inspector(QWidget):
 
     def build(self) -> Iterator[None]:
         """Put the parts in their places, in steps of a few milliseconds."""
-        self.body = QWidget()
-        self.body.setProperty("scroll", True)
+        self.body = ScrollBody()
         column = QVBoxLayout(self.body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

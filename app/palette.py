@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 from app.commands import keys, plain
 from app.page import Actions
 from app.theme import theme
-from app.widgets import button, label
+from app.widgets import ScrollBody, button, label
 
 if TYPE_CHECKING:
     from app.window import MainWindow
@@ -171,8 +171,7 @@ class KeyMap(QDialog):
             (self.tr("Next part of the window"), "F6"),
             (self.tr("Select text in the message that has the keyboard"), self.tr("Shift+arrows")),
         ]
-        body = QWidget()
-        body.setProperty("scroll", True)
+        body = ScrollBody()
         grid = QGridLayout(body)
         grid.setContentsMargins(8, 8, 16, 8)
         grid.setHorizontalSpacing(theme().space(8))

@@ -159,5 +159,7 @@ class Pane(QFrame):
         self._header.setFixedHeight(theme().size("header"))
         margin = (STRIP - _USUAL_CONTROL) // 2
         self._row.setContentsMargins(margin if self._folded else 16, 0, margin - 1, 0)
-        self.setMinimumWidth(self.strip if self._folded else LEAST)
+        # Half as fast as the text: the page beside it needs room too.
+        least = max(LEAST, round(LEAST * (1 + theme().scale) / 2))
+        self.setMinimumWidth(self.strip if self._folded else least)
         self.setMaximumWidth(self.strip if self._folded else MOST)

@@ -26,7 +26,7 @@ from app.forms import Field, Row, words
 from app.i18n import told
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Hairline, IconButton, Note, button, label
+from app.widgets import Hairline, IconButton, Note, ScrollBody, button, label
 from engine import paths
 from engine.config import (
     AppSettings,
@@ -102,7 +102,7 @@ class SettingsPage(Page):
         row.addWidget(label(self.title, "lead"))
         row.addStretch(1)
         row.addWidget(button(self.tr("Reset all"), self._reset, kind="quiet", icon="retry"))
-        body = QWidget()
+        body = ScrollBody()
         inside = QWidget()
         inside.setMaximumWidth(theme().size("measure"))
         inside.setLayout(self._column)

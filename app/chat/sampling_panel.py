@@ -23,7 +23,7 @@ from app.chat.params import NAMES, changed, effective
 from app.forms import words
 from app.page import Services
 from app.theme import theme
-from app.widgets import button, label
+from app.widgets import ScrollBody, button, label
 from engine.config import Info, SamplingParams, info_of
 from engine.errors import BadRequest
 
@@ -194,8 +194,7 @@ class SamplingPanel(QWidget):
             grid.addWidget(field, i, 1)
             self.fields[name], self._titles[name] = field, title
         grid.setColumnStretch(1, 1)
-        inside = QWidget()
-        inside.setProperty("scroll", True)
+        inside = ScrollBody()
         inside.setLayout(grid)
         grid.setContentsMargins(16, 0, 16, 0)
         scroll = QScrollArea()

@@ -15,7 +15,7 @@ from app.i18n import told
 from app.models.hardware import short_name
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Hairline, button, label
+from app.widgets import Hairline, ScrollBody, button, label
 from engine.readings import CardReading, tokens_per_joule
 
 EVERY_MS = 1000
@@ -81,7 +81,7 @@ class DevicesPage(Page):
         row.addWidget(self._card)
         row.addWidget(self._test)
         self._card.hide()
-        body = QWidget()
+        body = ScrollBody()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 24)
         self._column.setSpacing(theme().space(2))

@@ -37,6 +37,7 @@ from app.widgets import (
     MemoryBar,
     MemoryKeys,
     Note,
+    ScrollBody,
     button,
     label,
 )
@@ -87,8 +88,7 @@ class Details(QWidget):
         self.header_tools.setText(item.entry.quant if item and item.entry.quant else "")
         self._top.setVisible(item is not None and item.group is Group.CHAT)
         self._foot.setVisible(item is not None)
-        body = QWidget()
-        body.setProperty("scroll", True)
+        body = ScrollBody()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)

@@ -28,7 +28,16 @@ from app.models.opener import opener_of
 from app.page import Page, Services
 from app.theme import restyle, theme
 from app.tune.doctor import Doctor
-from app.widgets import IconButton, Note, ProgressLine, button, done_of, gigabytes, label
+from app.widgets import (
+    IconButton,
+    Note,
+    ProgressLine,
+    ScrollBody,
+    button,
+    done_of,
+    gigabytes,
+    label,
+)
 
 
 class MakeDraftPage(Page):
@@ -52,7 +61,7 @@ class MakeDraftPage(Page):
         row.addWidget(self._back)
         row.addWidget(label(self.title, "lead"))
         row.addStretch(1)
-        body = QWidget()
+        body = ScrollBody()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 24)
         self._column.setSpacing(theme().space(3))

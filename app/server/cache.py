@@ -13,7 +13,7 @@ from app.server.disk import DiskCache
 from app.server.load import Load
 from app.server.owners import Owners
 from app.theme import theme
-from app.widgets import Hairline, Note, ProgressLine, Switch, button, gigabytes, label
+from app.widgets import Hairline, Note, ProgressLine, ScrollBody, Switch, button, gigabytes, label
 from engine.metrics import Metrics
 
 _MARGIN = 16
@@ -111,8 +111,7 @@ class CachePane(QWidget):
     # Building
 
     def _build(self) -> None:
-        body = QWidget()
-        body.setProperty("scroll", True)
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

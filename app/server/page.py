@@ -24,7 +24,7 @@ from app.server.disk import DiskCache
 from app.server.run import GUARDED, HERE, NETWORK, LocalServer
 from app.server.table import Requests, RequestsView
 from app.theme import theme
-from app.widgets import IconButton, Note, Switch, button, label
+from app.widgets import IconButton, Note, ScrollBody, Switch, button, label
 from engine.config import AppSettings, info_of
 from engine.metrics import Metrics
 
@@ -65,7 +65,7 @@ class ServerPage(Page):
         start.setBuddy(self._at_start)
         row.addWidget(start)
         row.addWidget(self._at_start)
-        body = QWidget()
+        body = ScrollBody()
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(24, 16, 24, 16)
         self._column.setSpacing(theme().space(2))

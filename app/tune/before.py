@@ -14,7 +14,7 @@ from app.models.words import memory_parts, rate_text, verdict_style, verdict_tex
 from app.page import Services
 from app.theme import restyle, theme
 from app.tune.staging import Staging
-from app.widgets import Hairline, MemoryBar, MemoryKeys, button, gigabytes, label
+from app.widgets import Hairline, MemoryBar, MemoryKeys, ScrollBody, button, gigabytes, label
 
 if TYPE_CHECKING:
     from engine.placement import Estimate
@@ -73,8 +73,7 @@ class Before(QWidget):
         self.seen.emit()
 
     def _build(self) -> Iterator[None]:
-        body = QWidget()
-        body.setProperty("scroll", True)
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

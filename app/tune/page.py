@@ -30,7 +30,7 @@ from app.tune.drafters import Drafters
 from app.tune.presets import Presets
 from app.tune.staging import OFF, Staging
 from app.tune.trying import Trying
-from app.widgets import EmptyState, Hairline, button, label
+from app.widgets import EmptyState, Hairline, ScrollBody, button, label
 from engine.config import AUTO, EngineConfig, info_of
 from engine.errors import EngineError
 from engine.metrics import Metrics
@@ -57,12 +57,10 @@ class TunePage(Page):
         self._head.setSpacing(theme().space(3))
         self._head.addWidget(label(self.title, "lead"))
         self._head.addStretch(1)
-        self._body = QWidget()
+        self._body = ScrollBody()
         self._column = QVBoxLayout(self._body)
         self._column.setContentsMargins(24, 16, 24, 24)
         self._column.setSpacing(theme().space(2))
-        # Else as high as it would be at its least width, with all texts broken into many lines.
-        self._body.setMinimumHeight(1)
         self._middle = QStackedWidget()
         self._middle.addWidget(self._body)
         scroll = self._scroll_below(header, self._middle)

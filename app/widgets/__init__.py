@@ -6,7 +6,7 @@ from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import EndNote, MemoryBar, MemoryKey, MemoryKeys, done_of, gigabytes
 from app.widgets.progress import ProgressLine
 from app.widgets.search import SearchField
-from app.widgets.shrinkable import Shrinkable
+from app.widgets.shrinkable import ScrollBody, Shrinkable
 from app.widgets.switch import Switch
 from app.widgets.toast import Toast
 
@@ -24,6 +24,7 @@ __all__ = [
     "MemoryKeys",
     "Note",
     "ProgressLine",
+    "ScrollBody",
     "SearchField",
     "Shrinkable",
     "Switch",

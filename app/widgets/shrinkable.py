@@ -9,6 +9,21 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 LEAST = 96
 
 
+class ScrollBody(QWidget):
+    """What scrolls up and down in a page or pane where it is higher, at the width it has, than its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("scroll", True)
+
+    def minimumSizeHint(self) -> QSize:
+        hint, layout = super().minimumSizeHint(), self.layout()
+        if layout is not None and layout.hasHeightForWidth():
+            # Else that of its least width, with all texts broken into many lines: a bar in a place with room.
+            hint.setHeight(0)
+        return hint
+
+
 class Shrinkable(QScrollArea):
     """Wants the height of its content at its own width, and takes less."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty import EmptyChat
 from app.report import ErrorReport, Way
-from app.widgets import ErrorCard, Shrinkable
+from app.widgets import ErrorCard, ScrollBody, Shrinkable, button, label
 
 
 def test_it_takes_the_height_of_its_content_or_what_there_is(qtbot: QtBot) -> None:
@@ -41,6 +41,26 @@ def test_it_takes_the_height_of_its_content_or_what_there_is(qtbot: QtBot) -> No
     first = card.focusWidget()
     assert first is not None
     qtbot.waitUntil(lambda: not first.visibleRegion().isEmpty())
+
+
+def test_a_body_scrolls_only_where_its_width_needs_more_height(qtbot: QtBot) -> None:
+    body = ScrollBody()
+    column = QVBoxLayout(body)
+    column.addWidget(label("many words " * 30, wrap=True))
+    column.addWidget(button("Below it"))
+    column.addStretch(1)
+    place = QScrollArea()
+    place.setWidgetResizable(True)
+    place.setWidget(body)
+    qtbot.addWidget(place)
+    place.resize(900, 400)
+    place.show()
+    qtbot.waitExposed(place)
+    place.resize(900, body.heightForWidth(900) + 10)
+    bar = place.verticalScrollBar()
+    assert bar.maximum() == 0
+    place.resize(900, body.heightForWidth(900) // 2)
+    assert bar.maximum() > 0
 
 
 def test_starters_are_cut_in_a_narrow_chat(qtbot: QtBot) -> None:
