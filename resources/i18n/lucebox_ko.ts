@@ -1698,10 +1698,6 @@
         <translation>채팅 템플릿을 중단했습니다: {0}. {1}</translation>
     </message>
     <message>
-        <source>The chat template {0} cannot be read: {1}.</source>
-        <translation>채팅 템플릿 {0} 파일을 읽을 수 없습니다: {1}.</translation>
-    </message>
-    <message>
         <source>The check was stopped.</source>
         <translation>검사를 중지했습니다.</translation>
     </message>
@@ -2096,6 +2092,10 @@
     <message>
         <source>Use another template (--chat-template-file, or Settings).</source>
         <translation>다른 템플릿을 쓰세요(--chat-template-file 또는 설정).</translation>
+    </message>
+    <message>
+        <source>Web pages: found {0}, expected an origin such as http://localhost:5173.</source>
+        <translation>웹 페이지: {0} 값입니다. http://localhost:5173 같은 출처가 필요합니다.</translation>
     </message>
     <message>
         <source>Work space</source>
@@ -2568,6 +2568,22 @@
     <message>
         <source>with {0}{1} times as likely</source>
         <translation>{0}{1}배의 가능성</translation>
+    </message>
+    <message>
+        <source>{0} holds a number of too many digits.</source>
+        <translation>{0}에 자릿수가 너무 많은 숫자가 있습니다.</translation>
+    </message>
+    <message>
+        <source>{0} is nested too deeply; expected fewer levels.</source>
+        <translation>{0}의 중첩이 너무 깊습니다. 단계를 줄여야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0} is not JSON: {1}.</source>
+        <translation>{0} 내용이 JSON이 아닙니다: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is not UTF-8 text (byte {1}). Convert it to UTF-8.</source>
+        <translation>{0} 내용이 UTF-8 텍스트가 아닙니다(바이트 {1}). UTF-8로 변환하세요.</translation>
     </message>
     <message>
         <source>{0} is the source itself; leave {1} out.</source>
