@@ -30,7 +30,6 @@ class Style:
         body = theme.font("ui" if muted else "body")
         self.text = theme.color("text.muted" if muted else "text.primary")
         self.muted = theme.color("text.muted")
-        self.faint = theme.color("text.faint")
         self.link = theme.color("accent.text")
         self.accent = theme.color("accent.base")
         self.plate = theme.color("surface.code")

@@ -66,7 +66,7 @@ class StepVariables:
     ) -> None:
         self._card, self._address, self._rows, self._tile_rows = card, address, rows, tile_rows
         self._shares, self._room = shares, room
-        self._pages, self._sequences = limits.pages_per_sequence, limits.sequences
+        self._pages = limits.pages_per_sequence
         self._known = _WIDTH * MOST_ROWS
         self._spans = self._known + MOST_CHOSEN
         self._table = self._spans + 4 * (limits.sequences + MOST_KEPT)

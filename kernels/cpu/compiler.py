@@ -101,10 +101,6 @@ class Compiler:
     def _machine_for_engine(self) -> llvm.TargetMachine:
         return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
 
-    def assembly(self, text: str) -> str:
-        """The assembly of a kernel, to read."""
-        return str(self._machine.emit_assembly(self._optimised(text)))
-
     def _optimised(self, text: str) -> llvm.ModuleRef:
         module = llvm.parse_assembly(text)
         module.verify()

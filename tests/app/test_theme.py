@@ -16,7 +16,7 @@ from app.theme import theme
 from app.widgets import IconButton, button
 
 SURFACES = ("rail", "bg", "panel", "raised", "field", "hover", "selected", "code")
-PLOTS = ("target", "draft", "kv", "experts", "work", "other")
+PLOTS = ("target", "draft", "kv", "work", "other")
 
 TEXT_PAIRS = [
     *((f"text.{t}", f"surface.{s}") for t in ("primary", "muted", "faint") for s in SURFACES),
