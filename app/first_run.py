@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -24,7 +23,7 @@ from app.models.opener import opener_of
 from app.models.words import rate_text, source_text, verdict_style, verdict_text
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Hairline, ScrollBody, button, gigabytes, label
+from app.widgets import Hairline, ScrollBody, button, gigabytes, label, scrolling
 from app.widgets.basic import LabelKind
 from engine import demo
 
@@ -38,9 +37,6 @@ _INSET = 12
 
 class FirstRunPage(Page):
     """Suggests the demo model, takes a file, or one of the models that other programs keep here."""
-
-    title = "Chat"
-    icon = "chat"
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
@@ -113,18 +109,14 @@ class FirstRunPage(Page):
         hint.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         column.addWidget(hint)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         body = ScrollBody()
         middle = QHBoxLayout(body)
         middle.setContentsMargins(theme().space(3), 0, theme().space(3), 0)
         middle.addStretch(1)
         middle.addWidget(inner, 100)
         middle.addStretch(1)
-        scroll.setWidget(body)
+        scroll = scrolling(body)
+        scroll.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(_INSET + 1, _INSET + 1, _INSET + 1, _INSET + 1)
         whole.addWidget(scroll)

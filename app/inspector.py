@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
 from app.live.drafts import DraftPanel
 from app.live.speed import SpeedPanel, large_text
 from app.models.words import NONE_YET, memory_parts, rate_text
 from app.page import Services
 from app.theme import theme
-from app.widgets import Hairline, IconButton, MemoryBar, MemoryKeys, ScrollBody, gigabytes, label
+from app.widgets import (
+    Hairline,
+    IconButton,
+    MemoryBar,
+    MemoryKeys,
+    ScrollBody,
+    gigabytes,
+    label,
+    scrolling,
+)
 from engine.metrics import Metrics
 
 _MARGIN = 16
@@ -54,14 +63,9 @@ class Inspector(QWidget):
         column = QVBoxLayout(self.body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(self.body)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
+        whole.addWidget(scrolling(self.body))
         parts = (self.speed, self.drafts, self._times(), self._memory(), self._contexts())
         for part in parts:
             yield

@@ -9,11 +9,12 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.controller import EngineController
 from app.settings import Settings
 from app.theme import theme
+from app.widgets.basic import label
 from app.widgets.toast import Said
 
 
@@ -103,12 +104,10 @@ PAGES = (
 class Page(QWidget):
     """One page in the window's centre, made on first visit; it is whole once `build` has ended.
 
-    The header (52 px, `theme().size("header")`, QFrame with kind "header") belongs to the page.
-    Subclasses set `title` and `icon` and override what they need.
+    The header belongs to the page: `_make_header` makes one that shows `title`, which subclasses set.
     """
 
     title = ""
-    icon = ""
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -137,9 +136,20 @@ class Page(QWidget):
         """Save what is not saved yet; called before the window closes, with 1 s at most."""
         return True
 
+    def _make_header(self) -> tuple[QFrame, QHBoxLayout]:
+        """The bar with the page's title, as high as the theme has it, and the row for what else is in it."""
+        header = self._top = QFrame()
+        header.setProperty("kind", "header")
+        row = QHBoxLayout(header)
+        row.setContentsMargins(24, 0, 16, 0)
+        row.setSpacing(theme().space(2))
+        row.addWidget(label(self.title, "lead"))
+        theme().changed.connect(self._fit_header)
+        self._fit_header()
+        return header, row
+
     def _scroll_below(self, header: QFrame, body: QWidget) -> QScrollArea:
-        """Fill the page with a header, as high as the theme has it, and a body that scrolls below it."""
-        self._top = header
+        """Fill the page with a header and a body that scrolls below it."""
         body.setProperty("scroll", True)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -150,8 +160,6 @@ class Page(QWidget):
         column.setSpacing(0)
         column.addWidget(header)
         column.addWidget(scroll, 1)
-        theme().changed.connect(self._fit_header)
-        self._fit_header()
         return scroll
 
     def _fit_header(self) -> None:

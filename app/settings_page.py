@@ -12,7 +12,6 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
@@ -64,7 +63,7 @@ class SettingsPage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.title, self.icon = self.tr("Settings"), "settings"
+        self.title = self.tr("Settings")
         self._settings = services.settings
         self._fields: dict[str, Field] = {}
         self._column = QVBoxLayout()
@@ -95,11 +94,7 @@ class SettingsPage(Page):
     # Building
 
     def _build(self) -> None:
-        header = QFrame()
-        header.setProperty("kind", "header")
-        row = QHBoxLayout(header)
-        row.setContentsMargins(24, 0, 16, 0)
-        row.addWidget(label(self.title, "lead"))
+        header, row = self._make_header()
         row.addStretch(1)
         row.addWidget(button(self.tr("Reset all"), self._reset, kind="quiet", icon="retry"))
         body = ScrollBody()

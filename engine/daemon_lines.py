@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
@@ -13,6 +12,7 @@ from engine.api.messages import Message, Tool, plain_messages, plain_tools
 from engine.api.schemas import Body, Many, Number, Stop, biases, stops
 from engine.config import SamplingParams
 from engine.errors import BadRequest
+from engine.user_text import decoded, parsed
 
 _HINTS: Mapping[str, Any] = {
     **{name: hint | None for name, hint in get_type_hints(SamplingParams).items()},
@@ -99,9 +99,9 @@ OPERATIONS: Mapping[str, type[Line]] = {
 def read(line: bytes) -> Line:
     """A line by its operation; `BadLine` for what is none."""
     try:
-        command = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadLine(None, f"The line is not JSON: {error}.") from None
+        command = parsed(decoded(line, "The line"), "The line")
+    except BadRequest as error:
+        raise BadLine(None, str(error)) from None
     given = command if isinstance(command, dict) else {}
     kind = OPERATIONS.get(given["op"]) if isinstance(given.get("op"), str) else None
     if kind is None:

@@ -57,9 +57,6 @@ NARROW = 880
 class ChatPage(Page):
     """Shows the session's open chat and turns what the user does into calls of the session."""
 
-    title = "Chat"
-    icon = "chat"
-
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
         self._note: Note | None = None

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
-    QScrollArea,
     QSlider,
     QVBoxLayout,
     QWidget,
@@ -23,7 +22,7 @@ from app.chat.params import NAMES, changed, effective
 from app.forms import words
 from app.page import Services
 from app.theme import theme
-from app.widgets import ScrollBody, button, label
+from app.widgets import ScrollBody, button, label, scrolling
 from engine.config import Info, SamplingParams, info_of
 from engine.errors import BadRequest
 
@@ -197,12 +196,8 @@ class SamplingPanel(QWidget):
         inside = ScrollBody()
         inside.setLayout(grid)
         grid.setContentsMargins(16, 0, 16, 0)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
+        scroll = scrolling(inside)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(inside)
         scroll.setMinimumHeight(inside.sizeHint().height())
         head = QVBoxLayout()
         head.setContentsMargins(16, 12, 16, 4)

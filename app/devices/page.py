@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QLocale, Qt, QTimer, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.devices.block import DeviceBlock
 from app.devices.chooser import Chooser
@@ -26,7 +26,7 @@ class DevicesPage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.title, self.icon = self.tr("Devices"), "devices"
+        self.title = self.tr("Devices")
         self._looker, self._looking = Looker(), False
         self._cards: dict[str, DeviceBlock] = {}
         self._last: Moment | None = None
@@ -71,12 +71,7 @@ class DevicesPage(Page):
     # Building
 
     def _build(self) -> None:
-        header = QFrame()
-        header.setProperty("kind", "header")
-        row = QHBoxLayout(header)
-        row.setContentsMargins(24, 0, 16, 0)
-        row.setSpacing(theme().space(2))
-        row.addWidget(label(self.title, "lead"))
+        header, row = self._make_header()
         row.addStretch(1)
         row.addWidget(self._card)
         row.addWidget(self._test)

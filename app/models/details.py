@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QUrl, Signal, Slot
+from PySide6.QtCore import QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -40,6 +39,7 @@ from app.widgets import (
     ScrollBody,
     button,
     label,
+    scrolling,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Details(QWidget):
         self._item: Item | None = None
         self.header_tools = label("", "small")
         self._body = QWidget()
-        self._scroll = QScrollArea()
+        self._scroll = scrolling(QWidget())
         self._chat = button(self.tr("Chat with it"), self._on_chat, "main", "chat")
         self._folder = button(self.tr("Show file"), self.show_file, icon="folder")
         self._bin = IconButton("trash", self.tr("Move to the bin"))
@@ -111,9 +111,6 @@ class Details(QWidget):
         foot.addStretch(1)
         foot.addWidget(self._bin)
         self._bin.clicked.connect(self._on_bin)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

@@ -45,21 +45,17 @@ class MakeDraftPage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.title, self.icon = self.tr("Make a draft"), "draft"
+        self.title = self.tr("Make a draft")
         self._library: Library = services.library
         self.maker = Maker.of(services)
         self._ticks: dict[str, QCheckBox] = {}
         self._sizes: dict[str, QLabel] = {}
         self._states: dict[str, QLabel] = {}
-        header = QFrame()
-        header.setProperty("kind", "header")
-        row = QHBoxLayout(header)
+        header, row = self._make_header()
         row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(theme().space(2))
         self._back = IconButton("chevron-left", self.tr("Back to the models"))
         self._back.clicked.connect(self._on_back)
-        row.addWidget(self._back)
-        row.addWidget(label(self.title, "lead"))
+        row.insertWidget(0, self._back)
         row.addStretch(1)
         body = ScrollBody()
         self._column = QVBoxLayout(body)

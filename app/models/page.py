@@ -43,11 +43,9 @@ _LEAST_FILTER, _ROOM_FOR_TOTAL, _ROOM_FOR_CHIPS = 128, 800, 640
 class ModelsPage(Page):
     """Finds, shows, opens, renames and removes the models on this PC."""
 
-    title = "Models"
-    icon = "models"
-
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
+        self.title = self.tr("Models")
         library: Library = services.library
         self._library = library
         self._count = label("", "tag")
@@ -118,15 +116,8 @@ class ModelsPage(Page):
         column.addLayout(inset, 1)
 
     def _header(self) -> QFrame:
-        header = QFrame()
-        header.setProperty("kind", "header")
-        self._top = header
-        theme().changed.connect(self._fit_header)
-        self._fit_header()
-        row = QHBoxLayout(header)
+        header, row = self._make_header()
         row.setContentsMargins(24, 0, 24, 0)
-        row.setSpacing(theme().space(2))
-        row.addWidget(label(self.tr("Models"), "lead"))
         row.addWidget(self._count, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addStretch(1)
         row.addWidget(self._bin)

@@ -6,14 +6,24 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QLocale, QSignalBlocker, Qt, Slot
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n import told
 from app.server.disk import DiskCache
 from app.server.load import Load
 from app.server.owners import Owners
 from app.theme import theme
-from app.widgets import Hairline, Note, ProgressLine, ScrollBody, Switch, button, gigabytes, label
+from app.widgets import (
+    Hairline,
+    Note,
+    ProgressLine,
+    ScrollBody,
+    Switch,
+    button,
+    gigabytes,
+    label,
+    scrolling,
+)
 from engine.metrics import Metrics
 
 _MARGIN = 16
@@ -132,14 +142,9 @@ class CachePane(QWidget):
         _section(column, disk, self._on_disk, self._problem, row)
         _section(column, self.load)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(body)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
+        whole.addWidget(scrolling(body))
 
     # Showing
 

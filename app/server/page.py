@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from PySide6.QtCore import QLocale, QSignalBlocker, Qt, QTimer, Slot
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
@@ -36,7 +35,7 @@ class ServerPage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.title, self.icon = self.tr("Server"), "server"
+        self.title = self.tr("Server")
         self.server = LocalServer.of(services)
         self._cache = CachePane(DiskCache.of(services))
         self.requests = Requests(self)
@@ -52,12 +51,8 @@ class ServerPage(Page):
         self._switch = Switch(self.tr("Local API"))
         self._state = label("", "muted")
         self._none = label("", "muted")
-        header = QFrame()
-        header.setProperty("kind", "header")
-        row = QHBoxLayout(header)
-        row.setContentsMargins(24, 0, 16, 0)
+        header, row = self._make_header()
         row.setSpacing(theme().space(3))
-        row.addWidget(label(self.title, "lead"))
         row.addWidget(self._switch)
         row.addWidget(self._state, 1)
         self._at_start = Switch(words(info_of(AppSettings, "serve_at_start").title))

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.models.library import Item
 from app.models.words import memory_parts, rate_text, verdict_style, verdict_text
 from app.page import Services
 from app.theme import restyle, theme
 from app.tune.staging import Staging
-from app.widgets import Hairline, MemoryBar, MemoryKeys, ScrollBody, button, gigabytes, label
+from app.widgets import (
+    Hairline,
+    MemoryBar,
+    MemoryKeys,
+    ScrollBody,
+    button,
+    gigabytes,
+    label,
+    scrolling,
+)
 
 if TYPE_CHECKING:
     from engine.placement import Estimate
@@ -105,11 +114,7 @@ class Before(QWidget):
             column.addWidget(Hairline())
             column.addWidget(part)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(body)
+        scroll = scrolling(body)
         yield
         foot = QFrame()
         foot.setProperty("kind", "foot")

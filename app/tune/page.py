@@ -45,17 +45,13 @@ class TunePage(Page):
 
     def __init__(self, services: Services, parent: QWidget | None = None) -> None:
         super().__init__(services, parent)
-        self.title, self.icon = self.tr("Tune"), "tune"
+        self.title = self.tr("Tune")
         self.staging = Staging(services, self)
         self._whole = False
         self._fields: dict[str, Field] = {}
         self._costs: dict[str, QLabel] = {}
-        header = QFrame()
-        header.setProperty("kind", "header")
-        self._head = QHBoxLayout(header)
-        self._head.setContentsMargins(24, 0, 16, 0)
+        header, self._head = self._make_header()
         self._head.setSpacing(theme().space(3))
-        self._head.addWidget(label(self.title, "lead"))
         self._head.addStretch(1)
         self._body = ScrollBody()
         self._column = QVBoxLayout(self._body)

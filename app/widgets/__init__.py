@@ -1,6 +1,6 @@
 """The parts that pages are built of."""
 
-from app.widgets.basic import ElidedLabel, Hairline, IconButton, button, label
+from app.widgets.basic import ElidedLabel, Hairline, IconButton, button, label, scrolling
 from app.widgets.cards import Banner, EmptyState, ErrorCard, Note
 from app.widgets.focusring import FocusRing
 from app.widgets.memorybar import EndNote, MemoryBar, MemoryKey, MemoryKeys, done_of, gigabytes
@@ -33,4 +33,5 @@ __all__ = [
     "done_of",
     "gigabytes",
     "label",
+    "scrolling",
 ]

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QLabel,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QToolButton,
     QToolTip,
@@ -148,6 +149,16 @@ class IconButton(QToolButton):
     def _fit(self) -> None:
         edge = theme().size(self._size)
         self.setFixedSize(edge, edge)
+
+
+def scrolling(body: QWidget) -> QScrollArea:
+    """A place in which `body` scrolls up and down; it never has the keyboard focus itself."""
+    made = QScrollArea()
+    made.setWidgetResizable(True)
+    made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    made.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    made.setWidget(body)
+    return made
 
 
 class Hairline(QFrame):
