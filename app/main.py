@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from PySide6.QtCore import QObject, QSocketNotifier, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
@@ -215,8 +216,10 @@ class Application(QObject):
         from app.server.run import LocalServer
 
         DiskCache.of(self.services)
+        server = LocalServer.of(self.services)
+        server.changed.connect(self._on_server)
         if self.settings.value.serve_at_start:
-            LocalServer.of(self.services).set_on(True)
+            server.set_on(True)
 
     def _open_first(self) -> None:
         from engine import demo
@@ -271,6 +274,14 @@ class Application(QObject):
         self.settings.update(last_model=str(model.path))
         if self._garbage is not None:
             self._garbage.keep()
+
+    @Slot()
+    def _on_server(self) -> None:
+        from app.server.run import GUARDED, HERE, LocalServer
+
+        server = LocalServer.of(self.services)
+        place = urlsplit(server.url).netloc if server.state == "on" else ""
+        self.window.status.set_server(place, server.reach not in (HERE, GUARDED))
 
     @Slot(str)
     def _on_save_failed(self, why: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.types import LoadProgress, ModelInfo
 
 ROOMY = 960
-"""px from which the device is named too."""
+"""px from which the device and the server are named too."""
 
 _DOTS = {
     "idle": "",
@@ -79,7 +79,7 @@ class Cell(QFrame):
 
 
 class StatusStrip(QFrame):
-    """State and model, device, memory, context; at the right a text for background work."""
+    """State and model, device, memory, context, server; at the right a text for background work."""
 
     def __init__(self, controller: EngineController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,6 +90,7 @@ class StatusStrip(QFrame):
         self._device = Cell(named=True)
         self._memory = Cell()
         self._context = Cell()
+        self._server = Cell()
         self._right_icon = QLabel()
         self._right_name = ""
         self._right = ElidedLabel("", "small")
@@ -97,13 +98,14 @@ class StatusStrip(QFrame):
         row.setContentsMargins(0, 0, 12, 0)
         row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         row.setSpacing(0)
-        for cell in (self._state, self._device, self._memory, self._context):
+        for cell in (self._state, self._device, self._memory, self._context, self._server):
             row.addWidget(cell)
         row.addStretch(1)
         row.addWidget(self._right_icon)
         row.addSpacing(6)
         row.addWidget(self._right)
-        self._device_name = ""
+        self._device_name = self._served_at = ""
+        self._to_others = False
         self._progress: LoadProgress | None = None
         controller.state_changed.connect(self._on_state)
         controller.model_changed.connect(self._on_model)
@@ -117,6 +119,11 @@ class StatusStrip(QFrame):
     def set_device(self, name: str) -> None:
         """Name where the model runs, as "AMD Ryzen 7 5800X"."""
         self._device_name = name
+        self._make_room()
+
+    def set_server(self, place: str, to_others: bool) -> None:
+        """Say where the local API is served, as "127.0.0.1:8080", and whether `to_others`; "" for nowhere."""
+        self._served_at, self._to_others = place, to_others
         self._make_room()
 
     def set_text(self, text: str, icon: str = "") -> None:
@@ -134,12 +141,17 @@ class StatusStrip(QFrame):
         self._make_room()
 
     def _make_room(self) -> None:
-        self._device.show_text("", self._device_name if self.width() >= ROOMY else "")
+        roomy = self.width() >= ROOMY
+        self._device.show_text("", self._device_name if roomy else "")
+        word = self.tr("Server, for other PCs too") if self._to_others else self.tr("Server")
+        shown = roomy and self._served_at
+        self._server.show_text(word if shown else "", self._served_at if shown else "")
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.LanguageChange:
             self._on_state()
             self._on_metrics(self._controller.metrics)
+            self._make_room()
         super().changeEvent(event)
 
     def _fit(self) -> None:

@@ -20,7 +20,7 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent
+from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QFontMetrics, QHideEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.theme import theme
@@ -59,6 +59,13 @@ _WIDTHS = {
     Column.RATE: 64,
     Column.STATE: 164,
 }
+# What is wider in some fonts, and is to be seen whole.
+_SAMPLES = {
+    Column.TIME: "00:00:00",
+    Column.CLIENT: "Anthropic SDK",
+    Column.PATH: "/v1/chat/completions",
+}
+_SIDES = 32
 # Hidden in this order where there is little room.
 _FIRST_TO_GO = (Column.TIME, Column.RATE, Column.REUSED, Column.PATH)
 _LEAST_MODEL = 110
@@ -322,7 +329,10 @@ class RequestsView(QTableView):
 
     def _fit_columns(self, room: int) -> None:
         larger = theme().scale
+        text = QFontMetrics(theme().font("ui"))
         widths = {column: round(width * larger) for column, width in _WIDTHS.items()}
+        for column, sample in _SAMPLES.items():
+            widths[column] = max(widths[column], text.horizontalAdvance(sample) + _SIDES)
         least = round(_LEAST_MODEL * larger)
         if self._widest == Column.TEXT:
             widths[Column.MODEL] = least

@@ -4960,6 +4960,14 @@
 <context>
     <name>StatusStrip</name>
     <message>
+        <source>Server, for other PCs too</source>
+        <translation>서버(다른 PC도 접속 가능)</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation>서버</translation>
+    </message>
+    <message>
         <source>No model loaded</source>
         <translation>불러온 모델 없음</translation>
     </message>

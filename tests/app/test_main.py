@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 import app.main as main_module
@@ -21,6 +22,7 @@ import app.window as window_module
 from app.crash import Watch, fault_file, log_file
 from app.instance import Instance
 from app.main import Application, Wanted, parse
+from app.server.run import LocalServer
 from app.widgets import Banner
 from engine import demo, paths, settings_store
 from engine.config import AppSettings
@@ -102,6 +104,24 @@ def test_an_installed_demo_model_is_loaded(start: Started) -> None:
     start.qtbot.waitUntil(lambda: made.controller.state == "ready")
     assert made.controller.model is not None and made.controller.model.path == file
     assert made.window.shown == "chat" and made.window.page.field.hasFocus()
+
+
+def test_a_server_is_told_on_every_page_while_it_is_on(start: Started, qtbot: QtBot) -> None:
+    made = start()
+    made.settings.update(server={"port": 0})
+    made.window.resize(1400, 700)
+    server = LocalServer.of(made.services)
+
+    def told() -> bool:
+        place = urlsplit(server.url).netloc
+        return any(w.text() == place for w in made.window.status.findChildren(QLabel))
+
+    server.set_on(True)
+    qtbot.waitUntil(lambda: server.state == "on", timeout=20_000)
+    assert told()
+    server.set_on(False)
+    qtbot.waitUntil(lambda: server.state == "off", timeout=20_000)
+    assert not told()
 
 
 def test_the_last_model_comes_before_the_demo(start: Started, tmp_path: Path) -> None:

@@ -373,6 +373,18 @@ def test_the_status_strip_tells_the_state(
     qtbot.waitUntil(lambda: "Ready" in said())
 
 
+def test_the_status_strip_tells_who_reaches_the_server(window: MainWindow) -> None:
+    def said() -> str:
+        return " ".join(w.text() for w in window.status.findChildren(QLabel) if w.isVisible())
+
+    window.status.set_server("127.0.0.1:8080", False)
+    assert "Server 127.0.0.1:8080" in said()
+    window.status.set_server("127.0.0.1:8080", True)
+    assert "Server, for other PCs too 127.0.0.1:8080" in said()
+    window.status.set_server("", False)
+    assert "Server" not in said()
+
+
 def test_the_status_strip_gives_way_in_a_narrow_window(qtbot: QtBot, window: MainWindow) -> None:
     window.status.set_device("A processor with quite a long name and some more words")
     window.services.controller.load(Path("Model-with-a-long-name-Instruct.gguf"))
