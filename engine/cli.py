@@ -263,7 +263,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "MODEL|--demo (--prompt TEXT | --ids IDS.json) [--chat] [--json] [options]",
         "Write text.",
         "stdout is the text as it comes; with --json one object: text, ids, finish_reason (stop or"
-        " length), stop, context_full, loop, prompt_tokens, reused_tokens, completion_tokens,"
+        " length), stop, context_full, loop, form_cut, prompt_tokens, reused_tokens, completion_tokens,"
         " first_token_s, prefill_tok_s, decode_tok_s, tokens (as ids), drafter, acceptance_length,"
         " steps (drafted and accepted of each verified draft), speedup over no drafts, speculation"
         " (when it paused or went on: state, speedup, steps, text), model; of a chat also content,"

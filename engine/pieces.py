@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 
 
 class Part(StrEnum):
@@ -56,19 +58,34 @@ class ToolCallEnd:
 Piece = Reasoning | Content | ToolCallStart | ToolCallArguments | ToolCallEnd
 
 
-def merged(pieces: list[Piece]) -> list[Piece]:
+def merged(pieces: Iterable[Piece]) -> list[Piece]:
     """`pieces` with neighbours of one kind joined, and without empty ones."""
     out: list[Piece] = []
-    for piece in pieces:
-        match out[-1] if out else None, piece:
-            case _, Reasoning("") | Content("") | ToolCallArguments(_, ""):
-                pass
-            case Reasoning(a), Reasoning(b):
-                out[-1] = Reasoning(a + b)
-            case Content(a), Content(b):
-                out[-1] = Content(a + b)
-            case ToolCallArguments(i, a), ToolCallArguments(j, b) if i == j:
-                out[-1] = ToolCallArguments(i, a + b)
-            case _:
-                out.append(piece)
+    for kind, group in groupby(filter(_is_more, pieces), _kind):
+        first, *others = group
+        if not others or kind is None:
+            out += (first, *others)
+        elif isinstance(first, ToolCallArguments):
+            fragments = (p.fragment for p in others if isinstance(p, ToolCallArguments))
+            out.append(ToolCallArguments(first.index, first.fragment + "".join(fragments)))
+        elif isinstance(first, (Reasoning, Content)):
+            texts = (p.text for p in others if isinstance(p, (Reasoning, Content)))
+            out.append(type(first)(first.text + "".join(texts)))
     return out
+
+
+def _is_more(piece: Piece) -> bool:
+    match piece:
+        case Reasoning(text) | Content(text) | ToolCallArguments(_, text):
+            return bool(text)
+    return True
+
+
+def _kind(piece: Piece) -> type[Piece] | int | None:
+    """The same for pieces that can be joined; None for what cannot."""
+    match piece:
+        case Reasoning() | Content():
+            return type(piece)
+        case ToolCallArguments(index):
+            return index
+    return None

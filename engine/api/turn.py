@@ -26,6 +26,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -150,6 +151,7 @@ class Turn:
         self._opened = False
         self._all = [ask for ask in asks for _ in range(ask.n)]
         self.choices: list[_Choice] = []
+        self._unended = len(self._all)
         served.turns.add(self)
 
     async def start(self) -> None:
@@ -193,7 +195,7 @@ class Turn:
 
     async def events(self) -> AsyncIterator[TurnEvent]:
         """What happens to the choices, in order, until all have ended; `ApiError` when one fails."""
-        while any(choice.usage is None for choice in self.choices):
+        while self._unended:
             items, self._backlog = self._backlog or await self._take(), []
             for index, event in _joined(items):
                 for found in self._read(index, event):
@@ -284,6 +286,7 @@ class Turn:
                 raise ApiError(503, "The model was taken away before the answer was done.", "gone")
             case Finished():
                 choice.usage = event.usage
+                self._unended -= 1
                 told = STOP if event.reason is FinishReason.STOP else LENGTH
                 if choice.n_calls and told == STOP:
                     told = TOOL_CALLS
@@ -326,20 +329,21 @@ def _joined(items: list[Item]) -> list[Item]:
     if len(items) == 1:
         return items
     out: list[Item] = []
-    for index, event in items:
-        if out and isinstance(event, TextDelta):
-            before_index, before = out[-1]
-            if before_index == index and isinstance(before, TextDelta):
-                event = replace(
-                    before,
-                    text=before.text + event.text,
-                    tokens=before.tokens + event.tokens,
-                    pieces=tuple(merged([*before.pieces, *event.pieces])),
-                    logprobs=before.logprobs + event.logprobs,
-                )
-                out.pop()
-        out.append((index, event))
+    for (index, is_text), group in groupby(items, lambda i: (i[0], isinstance(i[1], TextDelta))):
+        events = [event for _, event in group]
+        out += [(index, _together(events))] if is_text else [(index, event) for event in events]
     return out
+
+
+def _together(events: Sequence[Event]) -> TextDelta:
+    deltas = [event for event in events if isinstance(event, TextDelta)]
+    return TextDelta(
+        deltas[0].request_id,
+        "".join(delta.text for delta in deltas),
+        tuple(chain.from_iterable(delta.tokens for delta in deltas)),
+        tuple(merged(chain.from_iterable(delta.pieces for delta in deltas))),
+        tuple(chain.from_iterable(delta.logprobs for delta in deltas)),
+    )
 
 
 async def open_turn(models: Models, asks: Sequence[Ask], visit: Visit) -> Turn:

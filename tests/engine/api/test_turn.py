@@ -14,11 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.api import channel, wire
+from engine.api import channel, turn, wire
 from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
-from engine.types import Event, Finished, OnEvent, Request
+from engine.pieces import Content, Piece, Reasoning
+from engine.types import Event, Finished, OnEvent, Request, Started, TextDelta, TokenLogprob
 from tests.engine.api.scripted import PROMPT_TOKENS, TOOL, ScriptedEngine, says, slowly
 
 CHAT = "/v1/chat/completions"
@@ -232,6 +233,29 @@ def test_a_reader_that_takes_nothing_is_left_and_holds_up_nobody(
     assert post(server, **HELLO).json()["choices"][0]["message"]["content"] == "quick"
     stuck.close()
     until(lambda: server.models.all[0].in_flight == 0)
+
+
+def test_text_that_waits_for_its_reader_is_joined() -> None:
+    def delta(*pieces: Piece) -> TextDelta:
+        text = "".join(p.text for p in pieces if isinstance(p, (Content, Reasoning)))
+        return TextDelta(1, text, (len(text),), pieces, (TokenLogprob(len(text), b"", 0.0),))
+
+    items: list[tuple[int, Event]] = [
+        (0, Started(1, 2, 0)), (0, delta(Reasoning("hm"))), (0, delta(Reasoning("m"))),
+        (0, delta(Content("a"))), (0, delta(Content("b"), Content("c"))), (1, delta(Content("other"))),
+        (0, delta(Content("d"))), (0, delta(Content("e"))),
+    ]  # fmt: skip
+    found = turn._joined(items)
+    assert [index for index, _ in found] == [0, 0, 1, 0] and found[0] == items[0]
+    assert found[2] == items[5]
+    assert found[3] == (
+        0,
+        replace(delta(Content("de")), tokens=(1, 1), logprobs=(TokenLogprob(1, b"", 0.0),) * 2),
+    )
+    first = found[1][1]
+    assert isinstance(first, TextDelta)
+    assert (first.text, first.tokens) == ("hmmabc", (2, 1, 1, 2)) and len(first.logprobs) == 4
+    assert first.pieces == (Reasoning("hmm"), Content("abc"))
 
 
 def test_stopping_ends_answers_with_an_error_and_starting_serves_again(start: Start) -> None:
