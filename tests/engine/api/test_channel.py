@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
+from collections.abc import Callable
 
 import pytest
 
 from engine.api import channel as channels
 from engine.api.channel import Bell, Channel
 from engine.pieces import Content
-from engine.types import Accepted, Started, TextDelta, Verified
+from engine.types import Accepted, Event, Started, TextDelta, Verified
 
 
 def test_all_who_ring_meanwhile_share_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +61,80 @@ def test_no_reader_sleeps_on_while_something_is_there() -> None:
         return found
 
     assert asyncio.run(go()) == [n_events + 1] * n_channels
+
+
+def test_a_reader_goes_on_at_once() -> None:
+    async def go() -> None:
+        channel, seen = Channel(Bell(), lambda: None), []
+
+        async def read() -> None:
+            while True:
+                seen.extend(event for _, event in await channel.take())
+
+        reader = asyncio.create_task(read())
+        loop, listen = asyncio.get_running_loop(), channel.listener(0)
+        for n in range(3):
+            await asyncio.sleep(0)
+            listen(Accepted(1, n, ""))
+            found = loop.create_future()
+            loop.call_soon(lambda found=found: found.set_result(len(seen)))
+            assert await found == n + 1  # in the loop's next round, and not in the one after
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        listen(Accepted(1, 3, ""))
+        assert [event for _, event in await channel.take()] == [Accepted(1, 3, "")]
+
+    asyncio.run(asyncio.wait_for(go(), 20))
+
+
+def test_a_flood_does_not_keep_the_loop() -> None:
+    async def go() -> None:
+        channel, n_seen = Channel(Bell(), lambda: None), 0
+        listen = channel.listener(0)
+
+        async def read() -> None:
+            nonlocal n_seen
+            while n_seen < 1000:
+                n_seen += len(await channel.take())
+                listen(Accepted(1, 1, ""))
+
+        reader = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        listen(Accepted(1, 1, ""))
+        while n_seen < 100:
+            before = n_seen
+            await asyncio.sleep(0)
+            assert n_seen <= before + 1
+        reader.cancel()
+
+    asyncio.run(asyncio.wait_for(go(), 20))
+
+
+def test_what_comes_while_it_is_taken_is_taken_once() -> None:
+    class Items(deque[object]):
+        """More comes while the first is taken out."""
+
+        def popleft(self) -> object:
+            if len(self) == 1 and not said:
+                said.append(True)
+                listen(Accepted(1, 2, ""))
+            return super().popleft()
+
+    said: list[bool] = []
+
+    async def go() -> None:
+        nonlocal listen
+        channel = Channel(Bell(), lambda: None)
+        channel._items = Items()  # type: ignore[assignment]
+        listen = channel.listener(0)
+        listen(Accepted(1, 1, ""))
+        assert len(await channel.take()) == 2
+        asyncio.get_running_loop().call_later(0.05, listen, Accepted(1, 3, ""))
+        assert [event for _, event in await channel.take()] == [Accepted(1, 3, "")]
+
+    listen: Callable[[Event], None]
+    asyncio.run(asyncio.wait_for(go(), 20))
 
 
 def test_a_loop_that_has_ended_is_no_error() -> None:
