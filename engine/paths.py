@@ -10,7 +10,7 @@ _APP = "lucebox"
 
 
 def data_dir() -> Path:
-    """Chats, settings and models."""
+    """Chats and models."""
     return Path(platformdirs.user_data_dir(_APP, appauthor=False))
 
 

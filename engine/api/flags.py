@@ -1,4 +1,4 @@
-"""The flags of `lucebox serve`, and Lucebox's flags for what this version cannot do."""
+"""The flags of `lucebox serve`, and those of Lucebox Hub's server for what this version cannot do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MISSING = {
     "--profile": "there are no launch profiles; give the flags themselves",
     "--list-devices": "use `lucebox devices`",
 }  # fmt: skip
-"""Lucebox's flags that cannot be honoured, and why; a setting with such a flag takes its place."""
+"""Flags of Lucebox Hub's server that cannot be honoured, and why; a setting with such a flag takes its place."""
 
 
 class _Open(argparse.Action):

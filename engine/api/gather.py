@@ -79,7 +79,7 @@ def _kind(piece: Piece) -> Any:
 
 
 def timings(turn: Turn) -> dict[str, Any]:
-    """Times of a turn that has ended, under Lucebox's names; milliseconds and tokens a second."""
+    """Times of a turn that has ended, under Lucebox Hub's names; milliseconds and tokens a second."""
     usage = turn.usage()
     first = usage.first_token_s
     found: dict[str, Any] = {

@@ -144,7 +144,7 @@ def prometheus(request: Request) -> Response:
 
 @router.get("/props")
 def props(request: Request) -> Response:
-    """How the server is set up, in Lucebox's schema."""
+    """How the server is set up, in Lucebox Hub's schema."""
     models: Models = request.app.state.models
     first = models.all[0] if models.all else None
     info = first.loaded if first else None

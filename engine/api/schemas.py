@@ -47,7 +47,7 @@ class Body(BaseModel):
 
 
 class ThinkingField(Body):
-    """Anthropic's `thinking`, with Lucebox's `reply_budget`."""
+    """Anthropic's `thinking`, with Lucebox Hub's `reply_budget`."""
 
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: int | None = Field(None, ge=0, le=16_777_216)
@@ -102,14 +102,14 @@ Scope = Annotated[
 
 
 class PrefixCacheField(Body):
-    """Lucebox's `prefix_cache`."""
+    """Lucebox Hub's `prefix_cache`."""
 
     scope: Scope | None = None
     window: int | None = Field(None, ge=1, le=1_000_000)
 
 
 class SamplingFields(Body):
-    """Sampling and Lucebox's own fields, which every dialect takes."""
+    """Sampling and Lucebox Hub's own fields, which every dialect takes."""
 
     temperature: float | None = Field(None, ge=0, le=5)
     top_p: float | None = Field(None, ge=0, le=1)
