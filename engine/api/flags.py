@@ -64,7 +64,7 @@ MISSING = {
     "--profile": "there are no launch profiles; give the flags themselves",
     "--list-devices": "use `lucebox devices`",
 }  # fmt: skip
-"""Flags of Lucebox Hub's server that cannot be honoured, and why; a setting with such a flag takes its place."""
+"""Flags of Lucebox Hub's server that are refused, and why; a setting with such a flag takes its place."""
 
 
 class _Open(argparse.Action):
