@@ -23,7 +23,7 @@ from app.models.opener import opener_of
 from app.models.words import rate_text, source_text, verdict_style, verdict_text
 from app.page import Page, Services
 from app.theme import theme
-from app.widgets import Hairline, ScrollBody, button, gigabytes, label, scrolling
+from app.widgets import ElidedLabel, Hairline, ScrollBody, button, gigabytes, label, scrolling
 from app.widgets.basic import LabelKind
 from engine import demo
 
@@ -86,9 +86,8 @@ class FirstRunPage(Page):
     # Parts
 
     def _build(self) -> None:
-        inner = QWidget()
-        inner.setMaximumWidth(_COLUMN)
-        column = QVBoxLayout(inner)
+        self._inner = QWidget()
+        column = QVBoxLayout(self._inner)
         column.setContentsMargins(0, _TOP - _INSET, 0, 24)
         column.setSpacing(0)
         self._title = label(self.tr("Choose a model and start talking"))
@@ -113,7 +112,7 @@ class FirstRunPage(Page):
         middle = QHBoxLayout(body)
         middle.setContentsMargins(theme().space(3), 0, theme().space(3), 0)
         middle.addStretch(1)
-        middle.addWidget(inner, 100)
+        middle.addWidget(self._inner, 100)
         middle.addStretch(1)
         scroll = scrolling(body)
         scroll.setAlignment(Qt.AlignmentFlag.AlignHCenter)
@@ -176,6 +175,7 @@ class FirstRunPage(Page):
         font = theme().font("title", "semibold")
         font.setPixelSize(round(font.pixelSize() * _TITLE))
         self._title.setFont(font)
+        self._inner.setMaximumWidth(round(_COLUMN * theme().scale))
 
     @Slot()
     def _update_enabled(self) -> None:
@@ -215,6 +215,7 @@ class _FoundList(QWidget):
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._update)
         self._shown: tuple[list[Item], dict[str, int]] = ([], {})
+        theme().changed.connect(self._renew)
         for signal in (
             self._library.changed,
             self._library.removed,
@@ -225,6 +226,12 @@ class _FoundList(QWidget):
 
     @Slot()
     def _on_change(self) -> None:
+        self._soon.start()
+
+    @Slot()
+    def _renew(self) -> None:
+        """Rows of another height and colour."""
+        self._shown = ([], {})
         self._soon.start()
 
     @Slot()
@@ -263,10 +270,7 @@ class _FoundList(QWidget):
         row.setFixedHeight(theme().size("rowTall"))
         across = QHBoxLayout(row)
         across.setContentsMargins(16, 0, 8, 0)
-        name = _cell("", "section")
-        text = f"{item.title} {item.entry.quant}".strip()
-        room = name.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, _NAME)
-        name.setText(room)
+        name = _cell(f"{item.title} {item.entry.quant}".strip(), "section")
         name.setToolTip(str(item.entry.path))
         across.addWidget(name, _NAME)
         across.addWidget(_cell(source_text(item.entry.source), "muted"), _SOURCE)
@@ -301,6 +305,6 @@ class _FoundList(QWidget):
 
 def _cell(text: str, kind: LabelKind) -> QLabel:
     """A cell of the found list that gives way where the window is narrow."""
-    cell = label(text, kind)
+    cell = ElidedLabel(text, kind)
     cell.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
     return cell

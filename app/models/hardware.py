@@ -6,18 +6,19 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.models.library import Library
 from app.theme import theme
-from app.widgets import gigabytes, label
+from app.widgets import ElidedLabel, gigabytes
 
 if TYPE_CHECKING:
     from engine.devices import Device
 
-# Room for the longest usual value, so that nothing moves when it comes.
+# Room in px at the usual text size for the longest usual value, so that nothing moves when it comes.
 _PLACES = {"devices": 176, "ram": 150, "disk": 124, "gpu": 198}
+_NUMBERS = ("ram", "disk")  # Names give way first.
 
 
 class HardwareLine(QWidget):
@@ -27,13 +28,17 @@ class HardwareLine(QWidget):
         super().__init__(parent)
         self._library = library
         self._begun = False
+        self._places: dict[str, QWidget] = {}
         self._icons: dict[str, QLabel] = {}
         self._words: dict[str, QLabel] = {}
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(theme().space(4))
         for name, width in _PLACES.items():
-            self._row.addWidget(self._place(name, width), width)
+            self._places[name] = self._place(name)
+            self._row.addWidget(self._places[name], width)
+        theme().changed.connect(self._fit)
+        self._fit()
         self.setAccessibleName(self.tr("This PC"))
 
     def begin(self) -> None:
@@ -51,27 +56,30 @@ class HardwareLine(QWidget):
         """The whole line as text."""
         return ", ".join(w.text() for w in self._words.values() if w.text())
 
-    def _place(self, name: str, width: int) -> QWidget:
+    @Slot()
+    def _fit(self) -> None:
+        for name, place in self._places.items():
+            width = round(_PLACES[name] * theme().scale)
+            place.setMinimumWidth(width if name in _NUMBERS else 0)
+            place.setMaximumWidth(width)
+
+    def _place(self, name: str) -> QWidget:
         place = QWidget()
-        place.setMaximumWidth(width)
         row = QHBoxLayout(place)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme().space(2))
         self._icons[name] = QLabel()
         self._icons[name].setFixedSize(20, 20)
-        self._words[name] = label("", "muted")
-        self._words[name].setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._words[name] = ElidedLabel("", "muted")
         row.addWidget(self._icons[name])
-        row.addWidget(self._words[name], 1)
+        row.addWidget(self._words[name])
+        row.addStretch(1)
         return place
 
     def _show(self, name: str, text: str) -> None:
         ratio = self.devicePixelRatioF()
         self._icons[name].setPixmap(theme().pixmap(name, "text.muted", 20, ratio))
-        words = self._words[name]
-        room = _PLACES[name] - 28
-        words.setText(words.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room))
-        words.setToolTip(text)
+        self._words[name].setText(text)
         self.setAccessibleDescription(self.text())
 
     def _show_processor(self, device: Device) -> None:

@@ -77,6 +77,7 @@ class LoadPanel(QWidget):
         opener.task_began.connect(self._on_task)
         opener.failed.connect(self.show_failure)
         opener.failure_forgotten.connect(self._dismiss)
+        theme().changed.connect(self._fit)
         self._progress.hide()
         self._on_state(self._controller.state)
 
@@ -105,11 +106,16 @@ class LoadPanel(QWidget):
             column.insertWidget(1, _bar_of(estimate))
         self._card = card
         self._place = Shrinkable(card)
-        self._place.setMaximumWidth(_CARD_WIDTH)
+        self._fit()
         self._middle.addWidget(self._place)
         self._update_visible()
         if self.isVisible():
             card.focus_first()
+
+    @Slot()
+    def _fit(self) -> None:
+        if self._card is not None:
+            self._place.setMaximumWidth(round(_CARD_WIDTH * theme().scale))
 
     def _make_progress(self) -> QFrame:
         frame = QFrame()

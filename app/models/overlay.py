@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeDatabase, QPoint, QRect, QRectF, QSize, Qt, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n import told
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _WIDTH = 960
 _INSET = 12
 _NAMED = 4
+_PAD, _GAP = 12, 8  # px in a zone: around all, and below its icon
 
 
 class DropOverlay(QWidget):
@@ -146,7 +147,8 @@ class DropOverlay(QWidget):
         inner = QWidget()
         inner.setMaximumWidth(_WIDTH)
         column = QVBoxLayout(inner)
-        column.setSpacing(theme().space(4))
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme().space(3))
         column.addStretch(1)
         column.addLayout(head)
         column.addWidget(self._bar)
@@ -156,7 +158,7 @@ class DropOverlay(QWidget):
         column.addLayout(hints)
         column.addStretch(1)
         row = QHBoxLayout(self)
-        row.setContentsMargins(48, 32, 48, 32)
+        row.setContentsMargins(48, 24, 48, 24)
         row.addStretch(1)
         row.addWidget(inner, 100)
         row.addStretch(1)
@@ -254,11 +256,13 @@ class DropZone(QWidget):
         super().__init__()
         self._icon = icon
         self._large = large
+        self._edge = 28 if large else 20
         self._title = ""
         self._text = ""
         self._hot = False
         self.possible = True
-        self.setMinimumHeight(140 if large else 110)
+        theme().changed.connect(self._fit)
+        self._fit()
 
     @property
     def text(self) -> str:
@@ -291,20 +295,39 @@ class DropZone(QWidget):
         painter.setBrush(look.color("surface.selected" if hot else "surface.panel"))
         frame = QRectF(self.rect()).adjusted(1, 1, -1, -1)
         painter.drawRoundedRect(frame, look.radius("panel"), look.radius("panel"))
-        middle = self.height() // 2
-        size = 28 if self._large else 20
-        icon = look.pixmap(
-            self._icon, "accent.text" if hot else "text.muted", size, self.devicePixelRatioF()
-        )
-        painter.drawPixmap((self.width() - size) // 2, middle - 28 - size, icon)
-        painter.setFont(look.font("lead" if self._large else "ui", "semibold"))
-        painter.setPen(look.color("text.primary" if self.possible else "text.muted"))
-        width = self.width() - 32
+        inside = self.rect().adjusted(16, _PAD, -16, -_PAD)
         center = int(Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap)
-        painter.drawText(QRect(16, middle - 16, width, 24), center, self._title)
-        painter.setFont(look.font("ui" if self._large else "small"))
+        title, text = self._fonts()
+        title_height = QFontMetrics(title).height() + _GAP // 2
+        text_height = QFontMetrics(text).boundingRect(inside, center, self._text).height()
+        height = self._edge + _GAP + title_height + text_height
+        inside.setTop(inside.y() + max(0, inside.height() - height) // 2)
+        icon = look.pixmap(
+            self._icon, "accent.text" if hot else "text.muted", self._edge, self.devicePixelRatioF()
+        )
+        painter.drawPixmap((self.width() - self._edge) // 2, inside.y(), icon)
+        inside.setTop(inside.y() + self._edge + _GAP)
+        painter.setFont(title)
+        painter.setPen(look.color("text.primary" if self.possible else "text.muted"))
+        painter.drawText(inside, center, self._title)
+        inside.setTop(inside.y() + title_height)
+        painter.setFont(text)
         painter.setPen(look.color("text.muted"))
-        painter.drawText(QRect(16, middle + 12, width, middle - 16), center, self._text)
+        painter.drawText(inside, center, self._text)
+
+    def _fonts(self) -> tuple[QFont, QFont]:
+        """Those of the title and of the text below it."""
+        look = theme()
+        if self._large:
+            return look.font("lead", "semibold"), look.font("ui")
+        return look.font("ui", "semibold"), look.font("small")
+
+    @Slot()
+    def _fit(self) -> None:
+        """Hold the icon, the title and two lines of text."""
+        title, text = map(QFontMetrics, self._fonts())
+        words = title.height() + _GAP // 2 + 2 * text.lineSpacing()
+        self.setMinimumHeight(self._edge + _GAP + words + 2 * _PAD)
 
 
 def texts_of(dropped: Dropped) -> list[Path]:

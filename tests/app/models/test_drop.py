@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -28,6 +28,8 @@ from app.models.opener import opener_of
 from app.models.overlay import DropZone
 from app.page import Services
 from app.report import ErrorReport
+from app.theme import theme
+from app.window import LEAST
 from engine import library as engine_library
 from tests.app.models.conftest import BROKEN, PROJECTOR, Seen, put
 from tests.engine.gguf_writer import model
@@ -128,6 +130,22 @@ def test_a_model_is_described_before_it_is_let_go(
     qtbot.waitUntil(lambda: "Fits" in texts(target))
     assert "It stays in Downloads" in texts(target)
     assert all(zone.possible for zone in zones(target))
+
+
+@pytest.mark.parametrize("size", [100, 150])
+def test_the_places_to_let_go_stand_apart_in_the_least_window(
+    qtbot: QtBot, window: QMainWindow, target: DropTarget, alpha: Path, size: int
+) -> None:
+    theme().apply(text_size=size)
+    # Less what the window has around its pages.
+    window.resize((LEAST - QSize(72, 28)) * (size / 100))
+    assert Drag(window, [alpha]).enter()
+    qtbot.waitUntil(target.overlay.isVisible)
+    qtbot.waitUntil(lambda: "Fits" in texts(target))
+    QApplication.processEvents()
+    use, copy = zones(target)
+    assert use.geometry().bottom() < copy.geometry().top()
+    assert copy.geometry().bottom() < copy.parentWidget().height()  # type: ignore[union-attr]
 
 
 def test_esc_leaves_all_as_it_was(
