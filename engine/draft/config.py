@@ -127,11 +127,11 @@ def usual_layers(depth: int, n: int, qwen35: bool = False) -> tuple[int, ...]:
 
 
 class Keys:
-    """Typed look-ups that know each dialect's names; what was guessed is collected in `guessed`."""
+    """Typed look-ups that know each dialect's names; `warnings` are what the user is to be told of them."""
 
     def __init__(self, meta: Mapping[str, Any], dialect: str, where: str) -> None:
         self.dialect, self.where = dialect, where
-        self.guessed: list[str] = []
+        self.warnings: list[str] = []
         self.hf = dialect == "Hugging Face"
         self.arch = "" if self.hf else str(meta.get("general.architecture"))
         if self.hf:
@@ -153,18 +153,27 @@ class Keys:
         return next((n for n in names if n and self.meta.get(n) is not None), None)
 
     def whole(
-        self, hf: str, *gguf: str, guess: int | None = None, low: int = 1, high: int | None = None
+        self,
+        hf: str,
+        *gguf: str,
+        guess: int | None = None,
+        what: str = "",
+        low: int = 1,
+        high: int | None = None,
     ) -> int:
-        """A whole number; a missing one is `guess`, or refused without."""
+        """A whole number; a missing one is `guess`, or refused without.
+
+        With `what`, its name, the user is told that it is a guess.
+        """
         if (key := self._find(hf, gguf)) is None:
-            return self._missing(hf, gguf, guess)
+            return self._missing(hf, gguf, guess, what)
         return meta_int(self.meta, key, low=low, high=high, where=self.where)
 
-    def number(self, hf: str, *gguf: str, guess: float | None = None, low: float = 0.0) -> float:
-        """A number, as `whole`."""
+    def number(self, hf: str, *gguf: str, guess: float | None = None, what: str = "") -> float:
+        """A number from 0 on, as `whole`."""
         if (key := self._find(hf, gguf)) is None:
-            return self._missing(hf, gguf, guess)
-        return meta_float(self.meta, key, low=low, where=self.where)
+            return self._missing(hf, gguf, guess, what)
+        return meta_float(self.meta, key, low=0.0, where=self.where)
 
     def flag(self, hf: str, *gguf: str) -> bool | None:
         """A truth value, a number that stands for one, or None where it is missing."""
@@ -199,88 +208,37 @@ class Keys:
         tokens = self.meta.get("tokenizer.ggml.tokens")
         return len(tokens) if isinstance(tokens, list) else 0
 
-    def _missing(self, hf: str, gguf: tuple[str, ...], guess: Any) -> Any:
+    def _missing(self, hf: str, gguf: tuple[str, ...], guess: Any, what: str) -> Any:
         name = hf if self.hf else f"{self.arch}.{gguf[0]}"
         if guess is None:
             raise ModelFileError(
                 f"{self.where}: the metadata has no {name}. The draft is incomplete or made by a faulty"
                 " tool; get another version of it."
             )
+        if what:
+            self.warnings.append(f"The draft does not say its {what}; {guess:g} is a guess.")
         return guess
 
 
 def read_config(keys: Keys, shapes: Mapping[str, tuple[int, ...]]) -> DraftConfig:
     """The checked configuration; what the metadata leave out comes from `shapes`, or is guessed."""
-    warnings: list[str] = []
-
-    def guessed(what: str, value: object) -> None:
-        warnings.append(f"The draft does not say its {what}; {value} is a guess.")
-
-    where, dims = keys.where, _dims(keys)
-    n_layers, n_embd, n_heads, n_kv_heads, head_dim = dims
-    fc = shapes.get("fc.weight", (0, 0))
-    if len(fc) != 2 or fc[1] < 1 or fc[1] % max(n_embd, 1):
-        raise ModelFileError(
-            f"{where}: fc.weight is {fc}, expected columns in multiples of {n_embd:,}."
-        )
-    n_features, n_capture = fc[1], fc[1] // n_embd
-    claimed = keys.whole("", "dflash.n_target_features", guess=n_features)
-    if claimed != n_features:
-        warnings.append(
-            f"The draft claims {claimed:,} features and its weights have {n_features:,}."
-        )
-    capture = keys.numbers("target_layer_ids", "dflash.target_layer_ids", "target_layers")
-    if keys.dialect == "llama.cpp":
-        capture = tuple(layer - 1 for layer in capture)  # it counts the layer that reads the output
-    if capture and (len(capture) != n_capture or len({*capture}) != n_capture or min(capture) < 0):
-        raise ModelFileError(
-            f"{where}: the draft reads layers {list(capture)}, expected {n_capture} different ones"
-            f" for {n_features:,} features."
-        )
-    block = keys.whole("block_size", "dflash.block_size", "block_size", guess=0, low=2, high=256)
-    if not block:
-        block = 16
-        guessed("block size", block)
-    mask = keys.whole(
-        "mask_token_id", "dflash.mask_token_id", "tokenizer.ggml.mask_token_id", guess=-1, low=0
-    )
-    if mask < 0:
-        mask = _USUAL_MASK
-        guessed("mask token", mask)
-    eps = keys.number("rms_norm_eps", "attention.layer_norm_rms_epsilon", guess=-1.0)
-    if eps < 0:
-        eps = 1e-6
-        guessed("norm epsilon", eps)
-    windows, causal = _attention(keys, n_layers, warnings)
-    selector = None
-    n_vocab = keys.n_tokens()
-    if "selector_hidden.weight" in shapes:
-        rank = keys.whole("selector_rank", "selector_rank")
-        selector = Selector(rank, keys.whole("selector_top_k", "selector_top_k", high=64))
-        n_vocab = shapes.get("selector_predecessor.weight", (n_vocab,))[0]
-    conv = None
-    if "blk.0.attn_conv_base" in shapes:
-        kernel = keys.whole("conv_kernel_size", "conv_kernel_size", high=16)
-        conv = Conv(kernel, keys.whole("conv_group_size", "conv_group_size"))
-        if n_embd % conv.group:
-            raise ModelFileError(
-                f"{where}: groups of {conv.group} columns do not divide {n_embd:,}."
-            )
+    n_layers, n_embd, n_heads, n_kv_heads, head_dim = _dims(keys)
+    n_features, capture = _features(keys, shapes, n_embd)
+    windows, causal = _attention(keys, n_layers)
+    selector = _selector(keys, shapes)
     gate = shapes.get("blk.0.attn_gate.weight", (0,))[0]
     if gate not in (0, n_heads, n_heads * head_dim):
         raise ModelFileError(
-            f"{where}: attention gates of {gate} numbers, expected {n_heads} or {n_heads * head_dim}."
+            f"{keys.where}: attention gates of {gate} numbers, expected {n_heads} or"
+            f" {n_heads * head_dim}."
         )
+    n_vocab = keys.n_tokens()
+    if selector is not None:
+        n_vocab = shapes.get("selector_predecessor.weight", (n_vocab,))[0]
+    gemma = keys.arch == "gemma4-dflash-draft"
     aux = "aux_norm.0.weight" in shapes
-    scale = keys.number("input_embedding_scale", "embedding_scale", guess=-1.0)
-    if scale < 0:
-        scale = 1.0
-        if keys.arch == "gemma4-dflash-draft":
-            scale = math.sqrt(n_embd)
-            guessed("embedding scale", f"{scale:g}")
-    rope = keys.number("rope_theta", "rope.freq_base", guess=0.0)
     if keys.hf and isinstance(scaling := keys.meta.get("rope_scaling"), dict):
-        warnings.append(f"The draft's rope scaling {scaling} is not applied.")
+        keys.warnings.append(f"The draft's rope scaling {scaling} is not applied.")
     return DraftConfig(
         dialect=keys.dialect,
         n_layers=n_layers,
@@ -290,29 +248,85 @@ def read_config(keys: Keys, shapes: Mapping[str, tuple[int, ...]]) -> DraftConfi
         n_kv_heads=n_kv_heads,
         head_dim=head_dim,
         n_features=n_features,
-        n_capture=n_capture,
-        block=block,
-        mask=mask,
+        n_capture=n_features // n_embd,
+        block=keys.whole(
+            "block_size", "dflash.block_size", "block_size", guess=16, what="block size", low=2,
+            high=256,
+        ),
+        mask=keys.whole(
+            "mask_token_id", "dflash.mask_token_id", "tokenizer.ggml.mask_token_id",
+            guess=_USUAL_MASK, what="mask token", low=0,
+        ),
         capture=capture,
         target_layers=keys.whole("num_target_layers", guess=0) if keys.hf else 0,
-        rope_base=rope,
-        eps=eps,
+        rope_base=keys.number("rope_theta", "rope.freq_base", guess=0.0),
+        eps=keys.number(
+            "rms_norm_eps", "attention.layer_norm_rms_epsilon", guess=1e-6, what="norm epsilon"
+        ),
         windows=windows,
         causal=causal,
         window_per_row=keys.dialect != "Lucebox",
         n_vocab=n_vocab,
         max_ctx=keys.whole("max_position_embeddings", "context_length", guess=1 << 30),
-        embedding_scale=scale,
+        embedding_scale=keys.number(
+            "input_embedding_scale", "embedding_scale", guess=math.sqrt(n_embd) if gemma else 1.0,
+            what="embedding scale" if gemma else "",
+        ),
         logit_scale=keys.number("output_multiplier", "logit_scale", guess=1.0),
         softcap=keys.number("final_logit_softcapping", "final_logit_softcapping", guess=0.0),
         aux_norms=aux,
         gate=gate,
         normed_context=bool(gate) or aux or bool(keys.flag("", "dflash.context_kv_layer_norm")),
-        conv=conv,
+        conv=_conv(keys, shapes, n_embd),
         selector=selector,
         qwen35=keys.arch == "qwen35-dflash-draft",
-        warnings=tuple(warnings),
-    )
+        warnings=tuple(keys.warnings),
+    )  # fmt: skip
+
+
+def _features(
+    keys: Keys, shapes: Mapping[str, tuple[int, ...]], n_embd: int
+) -> tuple[int, tuple[int, ...]]:
+    """Width of what is read of the target, and its layers, () where the file names none."""
+    fc = shapes.get("fc.weight", (0, 0))
+    if len(fc) != 2 or fc[1] < 1 or fc[1] % n_embd:
+        raise ModelFileError(
+            f"{keys.where}: fc.weight is {fc}, expected columns in multiples of {n_embd:,}."
+        )
+    n_features, n_capture = fc[1], fc[1] // n_embd
+    claimed = keys.whole("", "dflash.n_target_features", guess=n_features)
+    if claimed != n_features:
+        keys.warnings.append(
+            f"The draft claims {claimed:,} features and its weights have {n_features:,}."
+        )
+    capture = keys.numbers("target_layer_ids", "dflash.target_layer_ids", "target_layers")
+    if keys.dialect == "llama.cpp":
+        capture = tuple(layer - 1 for layer in capture)  # it counts the layer that reads the output
+    if capture and (len(capture) != n_capture or len({*capture}) != n_capture or min(capture) < 0):
+        raise ModelFileError(
+            f"{keys.where}: the draft reads layers {list(capture)}, expected {n_capture} different ones"
+            f" for {n_features:,} features."
+        )
+    return n_features, capture
+
+
+def _selector(keys: Keys, shapes: Mapping[str, tuple[int, ...]]) -> Selector | None:
+    if "selector_hidden.weight" not in shapes:
+        return None
+    rank = keys.whole("selector_rank", "selector_rank")
+    return Selector(rank, keys.whole("selector_top_k", "selector_top_k", high=64))
+
+
+def _conv(keys: Keys, shapes: Mapping[str, tuple[int, ...]], n_embd: int) -> Conv | None:
+    if "blk.0.attn_conv_base" not in shapes:
+        return None
+    kernel = keys.whole("conv_kernel_size", "conv_kernel_size", high=16)
+    conv = Conv(kernel, keys.whole("conv_group_size", "conv_group_size"))
+    if n_embd % conv.group:
+        raise ModelFileError(
+            f"{keys.where}: groups of {conv.group} columns do not divide {n_embd:,}."
+        )
+    return conv
 
 
 def _dims(keys: Keys) -> tuple[int, int, int, int, int]:
@@ -335,9 +349,7 @@ def _dims(keys: Keys) -> tuple[int, int, int, int, int]:
     )
 
 
-def _attention(
-    keys: Keys, n_layers: int, warnings: list[str]
-) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+def _attention(keys: Keys, n_layers: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
     """Window and causality of each layer.
 
     A sliding layer is causal inside the block and a full one is not, unless the file says so for all:
@@ -356,7 +368,7 @@ def _attention(
         sliding = keys.flags("attention.sliding_window_pattern")
         if not sliding and window:
             sliding = (True,) * (n_layers - 1) + (False,)
-            warnings.append(
+            keys.warnings.append(
                 "The draft does not say which layers slide; all but the last is a guess."
             )
         elif not sliding:
