@@ -222,10 +222,10 @@ class ServerPage(Page):
             self._show_reach()
         self._openai.setText(f"{server.url}/v1")
         self._anthropic.setText(server.url)
-        for field in (self._openai, self._anthropic):
-            field.setCursorPosition(0)
         needed = server.reach != HERE
         self._key.setText(server.key if needed else "")
+        for field in (self._openai, self._anthropic, self._key):
+            field.setCursorPosition(0)
         self._key.setPlaceholderText("" if needed else self.tr("Not needed"))
         for part in (self._key, self._see, self._copy_key, self._renew):
             part.setEnabled(needed and bool(server.key))
