@@ -12,7 +12,7 @@ from typing import Any
 from engine.config import SamplingParams
 from engine.errors import BadRequest
 from engine.paths import resources_dir
-from engine.reasoning import ThinkingLimits
+from engine.reasoning import TIERS, ThinkingLimits
 
 GGUF_KEYS = {
     "general.sampling.temp": "temperature",
@@ -57,13 +57,21 @@ def sampling_defaults(meta: Mapping[str, Any], folder: Path | None = None) -> Sa
     return params
 
 
-def thinking_limits(meta: Mapping[str, Any], folder: Path | None = None) -> ThinkingLimits:
-    """What the model's card says of thinking, else what is usual for its family."""
+def overlaid(card: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """A card on which the fields and tiers of `over` take the place of its own."""
+    tiers = {**card.get(TIERS, {}), **over.get(TIERS, {})}
+    return {**card, **over, **({TIERS: tiers} if tiers else {})}
+
+
+def thinking_limits(
+    meta: Mapping[str, Any], over: Mapping[str, Any] | None = None, folder: Path | None = None
+) -> ThinkingLimits:
+    """What `over` and then the model's card say of thinking, else what is usual for its family."""
     architecture = str(meta.get("general.architecture", ""))
     usual = next(
         (n for family, n in _MAX_TOKENS.items() if architecture.startswith(family)), 16_000
     )
-    return ThinkingLimits.of_card(read_card(meta, folder) or {}, usual)
+    return ThinkingLimits.of_card(overlaid(read_card(meta, folder) or {}, over or {}), usual)
 
 
 def _names(meta: Mapping[str, Any]) -> Iterator[str]:

@@ -202,6 +202,7 @@ class EngineConfig:
         None, "Chat template", "A jinja file used in place of the model's own template.",
         flag="--chat-template-file",
     )  # fmt: skip
+    card: dict[str, Any] = field(default_factory=dict, hash=False)  # before the model's own card
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -207,7 +207,9 @@ def _bring(
     draft = draft_name(drafter.name, chosen.file) if drafter and drafter.paged else ""
     fingerprint = fingerprint_of(file, plan, draft, memory.page_bytes, memory.state_bytes)
     return LoadedModel(
-        info=_info(file, plan, tokenizer, template, cfg.n_vocab, (chosen.note, *_fallbacks(ops))),
+        info=_info(
+            file, config, plan, tokenizer, template, cfg.n_vocab, (chosen.note, *_fallbacks(ops))
+        ),
         config=config,
         plan=plan,
         tokenizer=tokenizer,
@@ -312,6 +314,7 @@ def _template_file(plan: Plan) -> str | None:
 
 def _info(
     file: ModelFile,
+    config: EngineConfig,
     plan: Plan,
     tokenizer: Tokenizer,
     template: ChatTemplate,
@@ -333,7 +336,7 @@ def _info(
         max_ctx=plan.max_ctx,
         vocab_size=n_vocab,
         sampling=cards.sampling_defaults(file.meta),
-        thinking=cards.thinking_limits(file.meta),
+        thinking=cards.thinking_limits(file.meta, config.card),
         card=cards.read_card(file.meta),
         warnings=warnings,
         notes=tuple(n for n in (*plan.notes, *more, folder_problem(cache_dir())) if n),

@@ -11,6 +11,9 @@ from engine.errors import BadRequest
 EFFORTS = ("none", "minimal", "low", "medium", "high", "x-high", "max")
 """Names for how much to think; minimal is low, and none is not to think."""
 
+TIERS = "reasoning_effort_tiers"
+"""The field of a card with the tokens for thinking of each effort."""
+
 _SHARES = {"low": 0.125, "medium": 0.5, "high": 1.0}
 
 
@@ -92,16 +95,24 @@ class ThinkingLimits:
 
     @classmethod
     def of_card(cls, card: Mapping[str, Any], max_tokens: int) -> ThinkingLimits:
-        """From a card's fields; `max_tokens` where it does not say."""
+        """From a card's fields; `max_tokens` where it does not say.
+
+        `think_max_tokens`, which no card has, is the most that any effort or request gets for thinking.
+        """
         most = _count(card.get("max_tokens"), max_tokens)
-        reply = min(_count(card.get("hard_limit_reply_budget"), 4_096), most // 2)
+        reply = _count(card.get("hard_limit_reply_budget"), 4_096)
+        if think := _count(card.get("think_max_tokens"), 0):
+            most = think + reply
+        else:
+            reply = min(reply, most // 2)
         complex_ = max(most, _count(card.get("complex_problem_max_tokens"), most))
         tiers = {name: int((most - reply) * share) for name, share in _SHARES.items()}
         tiers["max"] = complex_ - reply
         tiers["x-high"] = (tiers["high"] + tiers["max"]) // 2
-        given = card.get("reasoning_effort_tiers")
+        given = card.get(TIERS)
         for name, value in given.items() if isinstance(given, Mapping) else ():
             tiers[name] = _count(value, tiers.get(name, most))
+        tiers = {name: min(n, think or n) for name, n in tiers.items()}
         hint = card.get("thinking_terminator_hint")
         return cls(most, reply, tiers, hint if isinstance(hint, str) else "")
 

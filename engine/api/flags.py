@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.arguments import add_settings, chosen
+from engine.cards import overlaid
 from engine.config import DiskCacheConfig, EngineConfig, ServerConfig, settings_of
 from engine.errors import BadRequest
+from engine.parser import whole
+from engine.reasoning import TIERS
 
 _BY_FILE = "the draft's own file says it"
 _BY_GAIN = "what is guessed is chosen by what pays; --spec and --budget bound it"
 _BESIDE = "the draft runs where its model does"
-_BY_CARD = "the model's card says it, and a request may give its own budget"
 _WHOLE = "prompts are read whole"
 _BY_PAGE = "--disk-cache writes every full page once, whatever the conversation"
 _AUTOMATIC = "it is decided by what the model and the memory need"
 _ONE_BUDGET = "--prefix-cache-max-mib bounds all that is kept in RAM"
 _NO_SPLIT = "a model runs on one device"
 _EXPERTS = "experts stay where the model is"
-_FULL = "keys and values are kept as they are computed"
+_FULL = "keys and values are kept in f16"
 _DEEPSEEK = "there is no DeepSeek V4 here"
 
 MISSING = {
@@ -30,10 +32,6 @@ MISSING = {
     "--ddtree-tau": _BY_GAIN, "--specla": _BY_GAIN, "--specla-top-k": _BY_GAIN,
     "--fast-rollback": _BY_GAIN, "--no-fast-rollback": _BY_GAIN, "--verify-width": _BY_GAIN,
     "--adaptive-experts": "every chosen expert is computed",
-    "--think-max-tokens": _BY_CARD, "--hard-limit-reply-budget": _BY_CARD,
-    "--reasoning-effort-low": _BY_CARD, "--reasoning-effort-medium": _BY_CARD,
-    "--reasoning-effort-high": _BY_CARD, "--reasoning-effort-x-high": _BY_CARD,
-    "--reasoning-effort-max": _BY_CARD,
     "--target-devices": _NO_SPLIT, "--target-layer-split": _NO_SPLIT, "--peer-access": _NO_SPLIT,
     "--target-split-mode": _NO_SPLIT, "--target-split-fast-rollback": _NO_SPLIT,
     "--target-shard-ipc-bin": _NO_SPLIT, "--target-shard-ipc-work-dir": _NO_SPLIT,
@@ -67,6 +65,26 @@ MISSING = {
 """Flags of Lucebox Hub's server that are refused, and why; a setting with such a flag takes its place."""
 
 
+HOLD = {
+    "--paged-attention": None, "--fast-rollback": None, "--fa-window": "0", "--draft-swa": "0",
+    "--cache-type-k": "f16", "--cache-type-v": "f16", "--prefill-cache-slots": "0",
+    "--prefill-compression": "off", "--disk-prefix-cache": "full", "--model-routing": "name",
+}  # fmt: skip
+"""The values of these flags that are no wish for anything missing: it is so anyway."""
+
+BUDGETS = {
+    "--think-max-tokens": (
+        "think_max_tokens",
+        "most tokens for thinking, however much is asked for",
+    ),
+    "--hard-limit-reply-budget": (
+        "hard_limit_reply_budget",
+        "tokens kept for the answer behind it",
+    ),
+}
+_EFFORTS = ("low", "medium", "high", "x-high", "max")
+
+
 class _Open(argparse.Action):
     """`--model PATH` opens a block: engine flags behind it are that model's own."""
 
@@ -82,11 +100,22 @@ class _InBlock(argparse.Action):
         setattr(target, self.dest, self.const if self.nargs == 0 else values)
 
 
-class _Missing(argparse.Action):
-    """Refuses a flag by its name."""
+class _OnCard(argparse.Action):
+    """A field of the model's card, or one of its tiers, in the last block or for all models."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        raise argparse.ArgumentError(self, MISSING[option])
+        target = namespace.blocks[-1] if namespace.blocks else namespace
+        field, _, tier = self.dest.partition(".")
+        over = {field: {tier: values} if tier else values}
+        target.card = overlaid(getattr(target, "card", None) or {}, over)
+
+
+class _Missing(argparse.Action):
+    """Refuses a flag by its name, but for values that ask for nothing."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        if option not in HOLD or (values or None) != HOLD[option]:
+            raise argparse.ArgumentError(self, MISSING[option])
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -121,10 +150,34 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--default-max-tokens", dest="max_tokens", type=int, help=argparse.SUPPRESS
     )
+    group = command.add_argument_group("thinking", "In place of what the model's card says.")
+    for flag, (field, help) in BUDGETS.items():
+        group.add_argument(
+            flag, dest=field, type=tokens, action=_OnCard, metavar="TOKENS", help=help
+        )
+    for effort in _EFFORTS:
+        group.add_argument(
+            f"--reasoning-effort-{effort}", dest=f"{TIERS}.{effort}", type=tokens, action=_OnCard,
+            metavar="TOKENS", help=f"tokens for thinking where a request asks for the effort {effort}",
+        )  # fmt: skip
     classes = (ServerConfig, DiskCacheConfig, EngineConfig)
     known = {info.flag for cls in classes for info in settings_of(cls).values()}
     for flag in MISSING.keys() - known:
-        command.add_argument(flag, nargs="?", action=_Missing, help=argparse.SUPPRESS)
+        nargs = 0 if HOLD.get(flag, "") is None else "?"
+        command.add_argument(flag, nargs=nargs, action=_Missing, help=argparse.SUPPRESS)
+
+
+def tokens(text: str) -> int:
+    """A number of tokens on the command line, at least 1."""
+    if (found := whole(text)) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected at least 1")
+    return found
+
+
+def engine_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """How to run a model, by the flags for all models or by those of one block."""
+    card = getattr(args, "card", None)
+    return {**chosen(args, EngineConfig), **({"card": card} if card else {})}
 
 
 def server_config(args: argparse.Namespace) -> ServerConfig:
@@ -143,7 +196,7 @@ def disk_cache_config(args: argparse.Namespace) -> DiskCacheConfig:
 
 def blocks(args: argparse.Namespace) -> Sequence[tuple[str | None, str | None, dict[str, Any]]]:
     """Each model's file (None: the demo model), its name or None, and its engine settings."""
-    common = chosen(args, EngineConfig)
+    common = engine_settings(args)
     first = [*([None] if args.demo else []), *args.models]
     if args.model_name and not first:
         raise BadRequest("--model-name goes behind the --model that it names.")
@@ -151,6 +204,8 @@ def blocks(args: argparse.Namespace) -> Sequence[tuple[str | None, str | None, d
         raise BadRequest("--model-name names one of several models; give each with --model.")
     found = [(model, args.model_name or None, common) for model in first]
     for block in args.blocks or ():
-        own = chosen(block, EngineConfig)
+        own = engine_settings(block)
+        if "card" in own:
+            own["card"] = overlaid(common.get("card", {}), own["card"])
         found.append((block.model, getattr(block, "model_name", None), {**common, **own}))
     return found

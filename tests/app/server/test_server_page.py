@@ -185,7 +185,9 @@ def test_the_key_is_asked_for_shown_copied_and_renewed(
     assert page._key.echoMode() == QLineEdit.EchoMode.Password
     page._see.click()
     assert page._key.echoMode() == QLineEdit.EchoMode.Normal and page._key.text() == "sk-0"
-    assert page._key.cursorPosition() == 0, "where it is longer than its field, its beginning is seen"
+    assert page._key.cursorPosition() == 0, (
+        "where it is longer than its field, its beginning is seen"
+    )
     page._copy_key.click()
     assert QGuiApplication.clipboard().text() == "sk-0"
     page._renew.click()

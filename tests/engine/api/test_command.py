@@ -18,9 +18,11 @@ import pytest
 from engine import cli, keyring_store
 from engine.api import auth, command, flags
 from engine.api.server import Server
+from engine.cards import overlaid
 from engine.cli import main
 from engine.config import DiskCacheConfig
 from engine.errors import BadRequest
+from engine.reasoning import Thinking, ThinkingLimits
 from tests.engine.oracle import model_path
 from tests.ring import Ring
 
@@ -67,6 +69,31 @@ def test_luceboxs_own_names_are_understood() -> None:
     assert flags.server_config(args).max_tokens == 7
 
 
+def test_thinking_budgets_take_the_place_of_the_cards() -> None:
+    args = parsed(
+        "--reasoning-effort-low", "100", "--think-max-tokens", "900", "a.gguf", "--model", "b.gguf",
+        "--reasoning-effort-x-high", "500", "--hard-limit-reply-budget", "50",
+    )  # fmt: skip
+    (_, _, first), (_, _, second) = flags.blocks(args)
+    card = {"max_tokens": 4000, "reasoning_effort_tiers": {"low": 7, "high": 2000}}
+    limits = ThinkingLimits.of_card(overlaid(card, first["card"]), 1)
+    assert (limits.tiers["low"], limits.tiers["high"]) == (100, 900)
+    assert limits.max_tokens - limits.reply == 900
+    assert limits.think_until(Thinking(budget=5000), 10_000) == 900
+    limits = ThinkingLimits.of_card(overlaid(card, second["card"]), 1)
+    assert (limits.tiers["low"], limits.tiers["x-high"], limits.reply) == (100, 500, 50)
+
+
+def test_flags_for_what_is_so_anyway_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    given = [word for flag, value in flags.HOLD.items() for word in (flag, value) if word]
+    assert flags.blocks(parsed("a.gguf", *given)) == [("a.gguf", None, {})]
+    assert flags.blocks(parsed("--paged-attention", "a.gguf")) == [("a.gguf", None, {})]
+    assert main(["serve", "a.gguf", "--cache-type-k", "q8_0"]) == 2
+    assert "--cache-type-k: " in capsys.readouterr().err
+    assert main(["serve", "a.gguf", "--think-max-tokens", "0"]) == 2
+    assert "at least 1" in capsys.readouterr().err
+
+
 def test_lists_may_be_given_several_times() -> None:
     args = parsed("a.gguf", "--cors", "http://a", "--cors", "http://b", "--load-balancing")
     config = flags.server_config(args)
@@ -78,7 +105,7 @@ def test_lists_may_be_given_several_times() -> None:
             flags.server_config(parsed("a.gguf", "--cors", no_origin))
 
 
-@pytest.mark.parametrize("flag", ["--spark", "--kvflash", "--mmproj", "--disk-prefix-cache"])
+@pytest.mark.parametrize("flag", ["--spark", "--kvflash", "--mmproj", "--fa-window"])
 def test_what_is_missing_is_refused_by_name(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", LLAMA, flag, "x"]) == 2
     assert f"{flag}: {flags.MISSING[flag]}" in capsys.readouterr().err
