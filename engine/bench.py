@@ -22,7 +22,7 @@ from engine.passes import Pass, Profile, pass_costs, read_bandwidth, weight_byte
 from engine.passes import profiles as kernels_of
 from engine.placement import size_text
 from engine.scheduler import MOST_GUESSED
-from engine.types import Finished, Request, Usage
+from engine.types import Finished, ModelInfo, Request, Usage
 
 _WARM_UP = 8
 
@@ -233,60 +233,38 @@ def measure(
             f" {status.model.max_ctx:,}."
         )
     told = on_progress or (lambda text: None)
-    prompts = Prompts(ordinary_ids(engine, status.model.vocab_size))
-    lengths = [n for n in wanted.prompts if n]
-    behind = {context: prompts.next(max(1, context)) for context in wanted.contexts}
-    # A card times its ways to compute long prompts when it first meets them, then records what comes again.
-    whole = status.model.device != "cpu"
-    for n in lengths * (2 if whole else 1):
-        run(engine, prompts.next(n if whole else min(n, _WARM_UP)), 1)
-    run(engine, prompts.next(1), _WARM_UP)
-    prefill: dict[int, list[Usage]] = {n: [] for n in lengths}
-    decode: dict[int, list[Usage]] = {context: [] for context in behind if wanted.n_decode}
-
-    def write(context: int) -> Usage:
-        start = behind[context] if context > 1 else prompts.next(1)
-        return run(engine, start, wanted.n_decode + 1, again=context > 1 and not whole)
-
+    trial = _Trial(engine, wanted, status.model)
+    trial.warm_up()
+    prefill: dict[int, list[Usage]] = {n: [] for n in trial.lengths}
+    decode: dict[int, list[Usage]] = {c: [] for c in trial.contexts if wanted.n_decode}
     with nullcontext() if wanted.drafts else without_drafts(engine):
         for number in range(1, wanted.repetitions + 1):
-            for n in lengths:
-                prefill[n].append(run(engine, prompts.next(n), 1))
+            for n in prefill:
+                prefill[n].append(trial.read(n))
             for context in decode:
-                decode[context].append(write(context))
+                decode[context].append(trial.write(context))
             told(f"round {number} of {wanted.repetitions}")
     forced = []
-    if wanted.accept:
-        for context in decode:
-            told(f"{wanted.accept} tokens accepted at {context}")
-            plain = statistics.median(u.decode_s / wanted.n_decode for u in decode[context])
-            with forcing(engine, wanted.accept):
-                if whole:
-                    write(context)  # a card records what drafts and what verifies
-                usages = [write(context) for _ in range(wanted.repetitions)]
-            forced.append(_forced(engine, context, usages, plain))
-    header = read_header(status.model.path)
-    on_card = engine.use(lambda model: model.plan.device != "cpu")
-    weights = weight_bytes(header, on_card)
-    passes, profiles = [], []
-    for context in behind:
-        if wanted.rows:
-            at = context if context > 1 else 0
-            told(f"passes at {at}")
-            passes += engine.use(lambda model, at=at: pass_costs(model, at, wanted.rows))  # type: ignore[misc]
+    for context in decode if wanted.accept else ():
+        told(f"{wanted.accept} tokens accepted at {context}")
+        forced.append(trial.forced(context, decode[context]))
+    passes = []
+    for context in trial.contexts if wanted.rows else ():
+        at = _behind(context)
+        told(f"passes at {at}")
+        passes += engine.use(lambda model, at=at: pass_costs(model, at, wanted.rows))  # type: ignore[misc]
+    profiles: list[Profile] = []
     if wanted.profile:
         told("kernels")
-        at = max(behind) if max(behind) > 1 else 0
-        profiles += engine.use(lambda model: kernels_of(model, at, (1, 16)))
-        if lengths:
-            profiles += engine.use(lambda model: kernels_of(model, 0, (min(lengths),)))
+        profiles = trial.profiles()
+    header = read_header(status.model.path)
+    weights = weight_bytes(header, trial.on_card)
     read = engine.use(read_bandwidth)
-    footprint = Footprint.of(header)
+    kv_bytes = Footprint.of(header).kv_values * 2
 
     def of_read(context: int, rate: Series) -> float | None:
         """Weights once, and the keys and values of the middle of what was written."""
-        n_tokens = context + wanted.n_decode / 2
-        size = weights + n_tokens * footprint.kv_values * 2
+        size = weights + (context + wanted.n_decode / 2) * kv_bytes
         return size * rate.median / read if read else None
 
     def rates(usages: list[Usage], name: str) -> Series:
@@ -306,6 +284,59 @@ def measure(
         peak_memory(),
         tuple(forced),
     )
+
+
+def _behind(context: int) -> int:
+    """Tokens in front of a pass: behind a context of one there is nothing to speak of."""
+    return context if context > 1 else 0
+
+
+class _Trial:
+    """The single runs of a measurement, each with prompts of its own."""
+
+    def __init__(self, engine: Engine, wanted: Wanted, model: ModelInfo) -> None:
+        self._engine, self._wanted = engine, wanted
+        self._prompts = Prompts(ordinary_ids(engine, model.vocab_size))
+        self._starts = {c: self._prompts.next(max(1, c)) for c in dict.fromkeys(wanted.contexts)}
+        self.contexts = tuple(self._starts)
+        self.lengths = [n for n in wanted.prompts if n]
+        self.on_card = model.device != "cpu"
+
+    def warm_up(self) -> None:
+        """Run what does not count."""
+        # A card times its ways to compute long prompts when it first meets them, then records them.
+        for n in self.lengths * (2 if self.on_card else 1):
+            self.read(n if self.on_card else min(n, _WARM_UP))
+        run(self._engine, self._prompts.next(1), _WARM_UP)
+
+    def read(self, n: int) -> Usage:
+        """A prompt of `n` tokens, and the first of its answer."""
+        return run(self._engine, self._prompts.next(n), 1)
+
+    def write(self, context: int) -> Usage:
+        """An answer behind a context; a processor, which is slow to read one, keeps it."""
+        start = self._starts[context] if context > 1 else self._prompts.next(1)
+        kept = context > 1 and not self.on_card
+        return run(self._engine, start, self._wanted.n_decode + 1, again=kept)
+
+    def forced(self, context: int, plain: list[Usage]) -> Forced:
+        """Answers of whose drafts `accept` tokens a pass are taken, beside `plain` ones without any."""
+        assert self._wanted.accept
+        with forcing(self._engine, self._wanted.accept):
+            if self.on_card:
+                self.write(context)  # a card records what drafts and what verifies
+            usages = [self.write(context) for _ in range(self._wanted.repetitions)]
+        each = statistics.median(usage.decode_s / self._wanted.n_decode for usage in plain)
+        return _forced(self._engine, context, usages, each)
+
+    def profiles(self) -> list[Profile]:
+        """The kernels of short passes behind the longest context, and of the shortest prompt."""
+        at = _behind(max(self.contexts))
+        found: list[Profile] = self._engine.use(lambda model: kernels_of(model, at, (1, 16)))
+        if self.lengths:
+            least = min(self.lengths)
+            found += self._engine.use(lambda model: kernels_of(model, 0, (least,)))
+        return found
 
 
 def _forced(engine: Engine, context: int, usages: list[Usage], plain_s: float) -> Forced:
