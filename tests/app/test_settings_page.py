@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -229,7 +228,7 @@ def test_every_declared_setting_can_be_a_form_row(qtbot: QtBot, cls: type) -> No
 def test_the_page_covers_what_can_run(page: SettingsPage) -> None:
     names = {f.name for f in page.findChildren(Field)}
     assert set(RUN) <= names
-    assert {f.name for f in dataclasses.fields(EngineConfig)} - set(RUN) == {
+    assert set(settings_of(EngineConfig)) - set(RUN) == {
         "device",
         "draft",
         "draft_residency",  # in Tune
