@@ -21,7 +21,7 @@ from engine.cache.snapshot import Archive, Snapshot
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
 from engine.encoder import Encoder
-from engine.errors import BadRequest, DeviceFault, EngineError, OutOfMemory, as_engine_error
+from engine.errors import DeviceFault, EngineError, NoModel, OutOfMemory, as_engine_error
 from engine.loading import LoadedModel, OnProgress, load_model
 from engine.memory import memory_parts, on_card
 from engine.metrics import Meter, Metrics
@@ -136,7 +136,7 @@ class Engine:
         def run() -> None:
             try:
                 if self._model is None:
-                    raise BadRequest("No model is loaded. Load one first.")
+                    raise NoModel("No model is loaded. Load one first.")
                 self._ahead.land(self._model)
                 found.append(work(self._model))
             except Exception as error:
@@ -377,7 +377,7 @@ class Engine:
             if isinstance(ready, EngineError):
                 raise ready
             if model is None or model is not self._model:
-                raise BadRequest("The model was changed before the request began. Send it again.")
+                raise NoModel("The model was changed before the request began. Send it again.")
             tokenizer = model.tokenizer
             seed = secrets.randbits(63) if request.sampling.seed is None else request.sampling.seed
             sampler = Sampler(
@@ -492,8 +492,8 @@ class Engine:
         self._post(run)
         while not done.wait(0.1):
             if self._served.is_set():
-                raise BadRequest("The engine was closed.")
+                raise NoModel("The engine was closed.")
 
     def _refuse_closed(self) -> None:
         if self._closing:
-            raise BadRequest("The engine is closed.")
+            raise NoModel("The engine is closed.")

@@ -28,6 +28,10 @@ class ContextOverflow(BadRequest):
         self.max_ctx = max_ctx
 
 
+class NoModel(BadRequest):
+    """There is no model for the request, or not any more; it may be sent again."""
+
+
 class TemplateError(BadRequest):
     """The chat template refused the messages, or failed."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import BadRequest, ContextOverflow, EngineError, as_engine_error
+from engine.errors import BadRequest, ContextOverflow, EngineError, NoModel, as_engine_error
 from engine.grammar import (
     LEAD,
     FromOpener,
@@ -84,7 +84,7 @@ def prepared(model: LoadedModel | None, request: Request) -> Prepared | EngineEr
     """What is needed to begin a request, or why there is none."""
     try:
         if model is None:
-            raise BadRequest("No model is loaded. Load one first.")
+            raise NoModel("No model is loaded. Load one first.")
         return prepare(model, request)
     except Exception as error:
         if not isinstance(error, EngineError):

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from engine.api.wire import json_bytes
-from engine.errors import BadRequest, ContextOverflow, EngineError, OutOfMemory
+from engine.errors import BadRequest, ContextOverflow, EngineError, NoModel, OutOfMemory
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +116,8 @@ def as_api_error(error: Exception) -> ApiError:
                 "messages",
                 anthropic=f"prompt is too long: {n} tokens > {most} maximum",
             )
+        case NoModel():
+            return ApiError(503, str(error), "no_model", retry_after=RETRY_AFTER_S)
         case BadRequest():
             return ApiError(400, str(error))
         case OutOfMemory():

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from engine.chat import ChatTemplate
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.engine import Engine
-from engine.errors import BadRequest, ContextOverflow
+from engine.errors import BadRequest, ContextOverflow, NoModel
 from engine.output import Content, Reasoning
 from engine.pieces import Piece, merged
 from engine.reasoning import Thinking
@@ -273,3 +274,18 @@ def test_a_giant_is_refused_before_it_is_encoded(
     # One that may fit is encoded and counted.
     error = failure(text="a" * (n - 1024))
     assert isinstance(error, ContextOverflow) and error.prompt_tokens > 1024
+
+
+def test_a_request_whose_model_goes_before_it_begins_may_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, listener, engine = threading.Event(), Listener(), Engine()
+    engine.start()
+    engine.load(model_path("llama"), EngineConfig(threads=1, max_ctx=256))
+    monkeypatch.setattr(ChatTemplate, "encode", lambda *_, **__: release.wait(30) and [1, 2])
+    engine.submit(Request(messages=HELLO), listener)
+    engine.unload()
+    release.set()
+    end = listener.end()
+    assert isinstance(end, Failed) and isinstance(end.error, NoModel)
+    assert engine.close()

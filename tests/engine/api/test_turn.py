@@ -18,8 +18,19 @@ from engine.api import channel, turn, wire
 from engine.api.served import Served
 from engine.api.server import Server
 from engine.config import ServerConfig
+from engine.errors import NoModel
 from engine.pieces import Content, Piece, Reasoning
-from engine.types import Event, Finished, OnEvent, Request, Started, TextDelta, TokenLogprob
+from engine.types import (
+    Event,
+    Failed,
+    Finished,
+    OnEvent,
+    Request,
+    Started,
+    TextDelta,
+    TokenLogprob,
+    Usage,
+)
 from tests.engine.api.scripted import PROMPT_TOKENS, TOOL, ScriptedEngine, says, slowly
 
 CHAT = "/v1/chat/completions"
@@ -233,6 +244,24 @@ def test_a_reader_that_takes_nothing_is_left_and_holds_up_nobody(
     assert post(server, **HELLO).json()["choices"][0]["message"]["content"] == "quick"
     stuck.close()
     until(lambda: server.models.all[0].in_flight == 0)
+
+
+class Unloads(ScriptedEngine):
+    """Its model goes before any request begins."""
+
+    def submit(self, request: Request, on_event: OnEvent) -> int:
+        on_event(Failed(1, NoModel("The model was changed."), Usage()))
+        return 1
+
+    def cancel(self, request_id: int) -> None:
+        """Nothing runs."""
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_who_comes_as_the_model_goes_may_come_again(start: Start, stream: bool) -> None:
+    answer = post(start(a=Unloads(says("x"))), stream=stream, **HELLO)
+    assert answer.status_code == 503 and answer.headers["retry-after"]
+    assert answer.json()["error"]["code"] == "no_model"
 
 
 def test_text_that_waits_for_its_reader_is_joined() -> None:
