@@ -104,10 +104,10 @@ class Palette(QFrame):
         column.addWidget(self._list)
         column.addWidget(self._none)
         self._fill("")
-        self.setFixedWidth(WIDTH)
+        self.setFixedWidth(round(WIDTH * theme().scale))
         centre = window.mapToGlobal(window.rect().center())
         top = window.mapToGlobal(window.rect().topLeft())
-        self.move(centre.x() - WIDTH // 2, top.y() + window.height() // 8)
+        self.move(centre.x() - self.width() // 2, top.y() + window.height() // 8)
 
     def open(self) -> None:
         """Show it with the focus in the field."""
@@ -196,4 +196,4 @@ class KeyMap(QDialog):
         close = button(self.tr("Close"), kind="main")
         close.clicked.connect(self.accept)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        self.resize(520, 560)
+        self.resize(QSize(520, 560) * theme().scale)

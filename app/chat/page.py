@@ -234,7 +234,10 @@ class ChatPage(Page):
 
     @Slot()
     def _fit(self) -> None:
-        """Take the theme's sizes, which follow the text size."""
+        """Take the theme's sizes, which follow the text size; panels are made anew."""
+        for popover in self._popovers.values():
+            popover.deleteLater()
+        self._popovers.clear()
         self.composer.setMaximumWidth(theme().size("measure"))
         for head in (self.header, self.list.head):
             head.setFixedHeight(theme().size("header"))

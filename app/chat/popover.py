@@ -24,7 +24,7 @@ class Popover(QFrame):
         self.adjustSize()
         window = button.window()
         room = QRect(window.mapToGlobal(QPoint(0, 0)), window.size()).adjusted(8, 8, -8, -8)
-        size = self.size().boundedTo(room.size())
+        size = self.sizeHint().boundedTo(room.size())
         at = button.mapToGlobal(QPoint(-8, -size.height() - 8))
         x = max(room.left(), min(at.x(), room.right() - size.width()))
         y = max(room.top(), min(at.y(), room.bottom() - size.height()))

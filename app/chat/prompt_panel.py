@@ -44,7 +44,7 @@ class PromptPanel(QWidget):
         row.addWidget(self.clear)
         row.addStretch(1)
         column.addLayout(row)
-        self.setFixedWidth(WIDTH)
+        self.setFixedWidth(round(WIDTH * theme().scale))
         self.setFocusProxy(self.edit)
         self.refresh()
         self.edit.textChanged.connect(self._on_text)

@@ -9,7 +9,6 @@ from typing import Any
 from PySide6.QtCore import QLocale, Qt, Signal, Slot
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
@@ -22,7 +21,7 @@ from app.chat.params import NAMES, changed, effective
 from app.forms import words
 from app.page import Services
 from app.theme import theme
-from app.widgets import ScrollBody, button, label, scrolling
+from app.widgets import ScrollBody, Shrinkable, button, label
 from engine.config import Info, SamplingParams, info_of
 from engine.errors import BadRequest
 
@@ -58,7 +57,7 @@ class NumberField(QWidget):
         self.edit = QLineEdit()
         self.edit.setAccessibleName(title)
         self.edit.setAccessibleDescription(words(info.help))
-        self.edit.setFixedWidth(104)
+        self.edit.setFixedWidth(round(104 * theme().scale))
         self.edit.setAlignment(Qt.AlignmentFlag.AlignRight)
         if self._optional:
             self.edit.setPlaceholderText(self.text_of(None))
@@ -196,9 +195,6 @@ class SamplingPanel(QWidget):
         inside = ScrollBody()
         inside.setLayout(grid)
         grid.setContentsMargins(16, 0, 16, 0)
-        scroll = scrolling(inside)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setMinimumHeight(inside.sizeHint().height())
         head = QVBoxLayout()
         head.setContentsMargins(16, 12, 16, 4)
         head.setSpacing(0)
@@ -211,9 +207,9 @@ class SamplingPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(head)
-        column.addWidget(scroll, 1)
+        column.addWidget(Shrinkable(inside), 1)
         column.addLayout(foot)
-        self.setFixedWidth(WIDTH)
+        self.setFixedWidth(round(WIDTH * theme().scale))
         self.setFocusProxy(self.fields[NAMES[0]])
 
     @Slot()

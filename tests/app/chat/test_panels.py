@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QPlainTextEdit, QSlider
 from pytestqt.qtbot import QtBot
 
 from app.chat.page import ChatPage
 from app.chat.sampling_panel import SamplingPanel
 from app.page import Services
+from app.theme import theme
 
 
 def test_sampling_panel(qtbot: QtBot, page: ChatPage, services: Services) -> None:
@@ -81,3 +83,14 @@ def test_system_prompt_of_a_chat_and_of_new_ones(
     popover.hide()
     page.new_chat()
     assert page.session.chat.info.system_prompt == "Be brief."
+
+
+@pytest.mark.parametrize("size", [100, 150])
+def test_a_panel_stays_in_a_small_window(page: ChatPage, size: int) -> None:
+    theme().apply(text_size=size)
+    page.resize(round(600 * size / 100), round(400 * size / 100))
+    page.composer.tune.click()
+    panel = page._popovers["tune"]
+    room = page.rect().translated(page.mapToGlobal(QPoint()))
+    assert room.contains(panel.geometry()) and panel.content.width() > 400 * size / 100
+    panel.close()
