@@ -98,6 +98,7 @@ class TunePage(Page):
         self._column.addWidget(self.trying)
         yield
         self.doctor = Doctor(self.services.library.jobs)
+        self.doctor.ended.connect(lambda: self.trying.hold(""))
         self.doctor.hide()
         self._column.addWidget(self.doctor)
         self.live = DraftPanel()
@@ -322,8 +323,10 @@ class TunePage(Page):
     def _on_doctor(self) -> None:
         draft, path = self._doctor_draft(), self.staging.path
         if draft is not None and path is not None:
+            self.trying.stop()
             self.doctor.show()
             self.doctor.begin(path, draft)
+            self.trying.hold(self.tr("A draft is being examined. Wait for it, or stop it."))
 
     def _on_make(self) -> None:
         self.services.navigate("make_draft")

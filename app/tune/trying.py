@@ -38,6 +38,7 @@ class Trying(QWidget):
         super().__init__()
         self._services = services
         self._task: Task | None = None
+        self._held = ""
         self.begin = button(self.tr("Try it"), self.start, icon="measure")
         self._stop = button(self.tr("Stop"), self.stop, icon="stop")
         self._day = label("", "small")
@@ -101,6 +102,11 @@ class Trying(QWidget):
         self._update()
         self._stop.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def hold(self, why: str) -> None:
+        """Measure nothing while something else slows this PC; "" lets it be done again."""
+        self._held = why
+        self._update()
+
     @Slot()
     def stop(self) -> None:
         """End it; figures of before stay."""
@@ -156,7 +162,7 @@ class Trying(QWidget):
     @Slot()
     def _update(self) -> None:
         controller = self._services.controller
-        why = ""
+        why = self._held
         if controller.model is None or controller.state != "ready":
             why = self.tr("The model must be loaded and idle.")
         elif controller.config.spec == "off":

@@ -5223,6 +5223,10 @@
         <source>Only a draft&apos;s file can be examined.</source>
         <translation>초안 파일만 진단할 수 있습니다.</translation>
     </message>
+    <message>
+        <source>A draft is being examined. Wait for it, or stop it.</source>
+        <translation>초안을 진단하는 중입니다. 기다리거나 중지하세요.</translation>
+    </message>
 </context>
 <context>
     <name>_FoundList</name>

@@ -190,6 +190,33 @@ def test_measuring_can_be_stopped(
     assert not page.trying._note.isVisibleTo(page)
 
 
+def test_nothing_is_measured_while_a_draft_is_examined(
+    qtbot: QtBot, page: TunePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    def slow(*args: Any, cancel: threading.Event, **kw: Any) -> None:
+        begun.set()
+        cancel.wait(60)
+        raise LoadCancelled("stopped")
+
+    def measured(engine: Any, tokens: int, say: Any, cancel: threading.Event) -> None:
+        cancel.wait(60)
+        raise LoadCancelled("stopped")
+
+    monkeypatch.setattr("engine.draft.check.check_draft", slow)
+    monkeypatch.setattr("engine.speedup.compare", measured)
+    page.trying.start()
+    page._examine.click()
+    qtbot.waitUntil(begun.is_set)
+    assert page.doctor.running and not page.trying.running
+    assert not page.trying.begin.isEnabled() and "examined" in page.trying.begin.toolTip()
+    page.trying.start()
+    assert not page.trying.running
+    page.doctor.stop()
+    assert page.trying.begin.isEnabled()
+
+
 def test_without_a_model_there_is_one_thing_to_do(qtbot: QtBot, services: Services) -> None:
     made = TunePage(services)
     qtbot.addWidget(made)
