@@ -19,6 +19,7 @@ from engine.prepare import Prepared
 from engine.steering import only
 from engine.types import Event, Failed, Finished, FinishReason, Request, Started, TextDelta
 from tests.engine.ahead_ops import AheadOps, ahead, go_ahead
+from tests.engine.engines import generate, greedy, ids, running, started
 from tests.engine.listener import Listener
 from tests.engine.oracle import model_path
 
@@ -31,33 +32,10 @@ CONFIG = EngineConfig(
 )  # fmt: skip
 
 
-def started(architecture: str, config: EngineConfig = CONFIG) -> Engine:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path(architecture), config)
-    return engine
-
-
 @pytest.fixture(params=MODELS)
 def engine(request: pytest.FixtureRequest, ahead: type[AheadOps]) -> Iterator[Engine]:
-    engine = started(request.param)
-    yield engine
-    assert engine.close()
-
-
-def ids(n: int, seed: int = 0) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
-
-
-def greedy(n: int = 30, **more: object) -> SamplingParams:
-    return SamplingParams(max_tokens=n, **{"ignore_eos": True, "temperature": 0} | more)  # type: ignore[arg-type]
-
-
-def generate(engine: Engine, prompt: list[int], sampling: SamplingParams) -> Listener:
-    listener = Listener()
-    engine.submit(Request(ids=prompt, sampling=sampling), listener)
-    assert isinstance(listener.end(), Finished), listener.events[-1]
-    return listener
+    with running(model_path(request.param), CONFIG) as engine:
+        yield engine
 
 
 def reused(listener: Listener) -> int:
@@ -144,12 +122,12 @@ def play(engine: Engine, work: list[Job]) -> list[list[int]]:
 def test_whatever_comes_and_goes_the_texts_are_the_same(
     architecture: str, spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = started(architecture)
+    plain = started(model_path(architecture), CONFIG)
     works = [jobs(seed) for seed in range(3)]
     texts = [[generate_of(plain, job.request) for job in work] for work in works]
     assert plain.close()
     go_ahead(monkeypatch)
-    engine = started(architecture, replace(CONFIG, spec=spec))
+    engine = started(model_path(architecture), replace(CONFIG, spec=spec))
     for work, expected in zip(works, texts, strict=True):
         for job, got, want in zip(work, play(engine, work), expected, strict=True):
             cut = len(got) if job.cancel_after is not None else len(want)
@@ -201,7 +179,7 @@ def test_what_steers_an_answer_is_heeded_at_once(
     texts = []
     for go in (lambda patch: None, go_ahead):
         go(monkeypatch)
-        engine = started(architecture)
+        engine = started(model_path(architecture), CONFIG)
         texts.append(generate(engine, prompt, params).tokens)
         assert engine.close()
     assert texts[0] == texts[1] and AheadOps.ahead > 40
@@ -219,7 +197,7 @@ def test_listeners_hear_while_the_device_computes(
     log: list[str] = []
     for name in ("launch", "collect"):
         monkeypatch.setattr(ahead, name, told(log, name, getattr(ahead, name)))
-    engine, listener = started("llama"), Listener()
+    engine, listener = started(model_path("llama"), CONFIG), Listener()
     log.clear()
 
     def listen(event: Event) -> None:
@@ -368,7 +346,7 @@ def test_prompt_lookup_still_guesses_where_the_text_repeats_itself(
     found = []
     for go in (lambda patch: None, go_ahead):
         go(monkeypatch)
-        engine = started(architecture, config)
+        engine = started(model_path(architecture), config)
         texts = [generate(engine, prompt, greedy(300)).tokens for prompt in prompts]
         metrics = engine.metrics().speculation
         assert metrics is not None

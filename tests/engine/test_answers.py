@@ -28,6 +28,7 @@ from engine.types import (
     TokenLogprob,
     ToolChoice,
 )
+from tests.engine.engines import running
 from tests.engine.listener import Listener
 from tests.engine.oracle import model_path
 from tests.engine.test_grammar import SCHEMA, TOOLS
@@ -47,14 +48,11 @@ WILD = SamplingParams(temperature=1.5, top_p=1.0, top_k=0, min_p=0.0, max_tokens
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     template = tmp_path_factory.mktemp("template") / "chat.jinja"
     template.write_text(TEMPLATE)
-    engine = Engine()
-    engine.start()
     config = EngineConfig(
         threads=2, precision=Precision.EXACT, max_ctx=1024, chat_template_file=str(template)
     )
-    engine.load(model_path("llama"), config)
-    yield engine
-    assert engine.close()
+    with running(model_path("llama"), config) as engine:
+        yield engine
 
 
 def answer(engine: Engine, request: Request) -> tuple[list[Piece], Finished, list[TextDelta]]:
@@ -229,22 +227,19 @@ def test_a_large_schema_holds_up_nobody(engine: Engine) -> None:
 def test_guessed_tokens_keep_to_the_form_and_their_log_probabilities(temperature: float) -> None:
     found = {}
     for spec in (Spec.OFF, Spec.CHAIN):
-        engine = Engine()
-        engine.start()
         config = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, spec=spec)
-        engine.load(model_path("llama"), config)
         request = Request(
             text="ab cd ab cd ab cd",
             sampling=SamplingParams(temperature=temperature, seed=7, max_tokens=200),
             format=Format("regex", "( ab cd){12}!"),
             logprobs=2,
         )
-        pieces, end, deltas = answer(engine, request)
+        with running(model_path("llama"), config) as engine:
+            pieces, end, deltas = answer(engine, request)
         told = [one for d in deltas for one in d.logprobs]
         assert content(pieces) == " ab cd" * 12 + "!"
         assert b"".join(one.data for one in told).decode() == content(pieces)
         found[spec] = [(o.token, o.top[0].token) for o in told], end.usage.accepted_tokens
-        assert engine.close()
     if temperature == 0:
         assert found[Spec.OFF][0] == found[Spec.CHAIN][0]
     assert found[Spec.CHAIN][1] > 0

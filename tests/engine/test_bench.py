@@ -26,6 +26,7 @@ from engine.passes import Pass, Profile, pass_costs, profiles, tried, weight_byt
 from engine.runner import Runner
 from engine.types import Draft, Request
 from tests.engine.draft.drafts import draft_path, target_path
+from tests.engine.engines import running
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, expected, model_path
 
@@ -34,11 +35,8 @@ CONFIG = EngineConfig(device="cpu", threads=2, max_ctx=256, max_concurrency=1)
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
-    yield engine
-    engine.close()
+    with running(model_path("llama"), CONFIG) as engine:
+        yield engine
 
 
 def test_every_figure_that_was_asked_for(engine: Engine) -> None:
@@ -150,12 +148,9 @@ def test_a_self_test_tells_its_outcome(
 
 
 def test_drafts_bring_what_they_are_made_to(tmp_path: Path) -> None:
-    engine = Engine()
-    engine.start()
     draft = draft_path("dflash_qwen3", "full", "hf", tmp_path)
     config = replace(CONFIG, spec=Spec.CHAIN, draft=str(draft))
-    engine.load(target_path("dflash_qwen3"), config)
-    try:
+    with running(target_path("dflash_qwen3"), config) as engine:
         report = measure(engine, Wanted((8,), 40, (1,), 2, (1, 16, 32), accept=5))
         (found,) = report.forced
         assert found.accepted == 5.0 and 7 < found.rows <= 8  # the last draft has less room
@@ -164,8 +159,6 @@ def test_drafts_bring_what_they_are_made_to(tmp_path: Path) -> None:
         assert "accept 5.00" in report.text() and json.dumps(report.facts())
         after = engine.use(lambda model: (type(model.runner), model.speculation is not None))
         assert after == (Runner, True)
-    finally:
-        engine.close()
 
 
 def test_a_tree_is_accepted_along_its_first_path() -> None:

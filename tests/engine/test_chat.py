@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -343,17 +343,9 @@ def test_threads_may_share_it() -> None:
     template = make(THINKING)
     chats = [[{"role": "user", "content": f"{i}<|im_end|>"}] for i in range(100)]
     wanted = [template.encode(chat) for chat in chats]
-    got: list[Any] = [None] * 4
-
-    def work(i: int) -> None:
-        got[i] = [template.encode(chat) for chat in chats]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert got == [wanted] * 4
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda _: [template.encode(chat) for chat in chats], range(4))
+    assert list(found) == [wanted] * 4
 
 
 def test_long_chats_are_within_the_limits() -> None:

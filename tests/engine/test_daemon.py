@@ -15,6 +15,7 @@ from engine.config import EngineConfig, Precision
 from engine.daemon import serve_lines
 from engine.engine import Engine
 from engine.types import ModelInfo
+from tests.engine.engines import running
 from tests.engine.oracle import model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
@@ -64,11 +65,8 @@ class Talk:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
-    yield engine
-    engine.close()
+    with running(model_path("llama"), CONFIG) as engine:
+        yield engine
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from engine.devices import Device, cpu
 from engine.engine import Engine
 from engine.errors import BadRequest, DeviceFault, KernelError, OutOfMemory
 from engine.types import Failed, Finished, Request
+from tests.engine.engines import started
 from tests.engine.listener import Listener
 from tests.engine.oracle import model_path
 
@@ -25,9 +26,7 @@ LONG = Request(ids=[5, 6, 7], sampling=SamplingParams(max_tokens=400, ignore_eos
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
+    engine = started(model_path("llama"), CONFIG)
     yield engine
     engine.close()
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import engine.engine as engine_module
@@ -38,38 +37,31 @@ from engine.types import (
     Request,
     Started,
 )
+from tests.engine import engines
+from tests.engine.engines import greedy, ids, running, started
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, expected, model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
-GREEDY = SamplingParams(temperature=0, max_tokens=48, ignore_eos=True)
+GREEDY = greedy(48)
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
-    yield engine
-    assert engine.close()
+    with running(model_path("llama"), CONFIG) as engine:
+        yield engine
 
 
 @pytest.fixture
 def own_engine() -> Iterator[Engine]:
     """An engine that the test may break."""
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
+    engine = started(model_path("llama"), CONFIG)
     yield engine
     engine.close()
 
 
 def generate(engine: Engine, ids: list[int], sampling: SamplingParams = GREEDY) -> Listener:
-    listener = Listener()
-    engine.submit(Request(ids=ids, sampling=sampling), listener)
-    end = listener.end()
-    assert isinstance(end, Finished), end
-    return listener
+    return engines.generate(engine, ids, sampling)
 
 
 def error_of(engine: Engine, request: Request) -> Exception:
@@ -80,17 +72,11 @@ def error_of(engine: Engine, request: Request) -> Exception:
     return end.error
 
 
-def ids(n: int, seed: int = 0) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_text_equals_transformers(architecture: str) -> None:
-    engine, truth = Engine(), expected(architecture)
-    engine.start()
-    engine.load(model_path(architecture), CONFIG)
-    assert generate(engine, truth["ids_7"].tolist()).tokens == truth["greedy"].tolist()
-    assert engine.close()
+    truth = expected(architecture)
+    with running(model_path(architecture), CONFIG) as engine:
+        assert generate(engine, truth["ids_7"].tolist()).tokens == truth["greedy"].tolist()
 
 
 def test_events_come_in_order_with_their_numbers(engine: Engine) -> None:
@@ -404,12 +390,9 @@ def test_nan_names_the_layer(tmp_path: Path) -> None:
     at = data.index(good)
     broken = tmp_path / "nan.gguf"
     broken.write_bytes(data[:at] + b"\x00\x7e" * (len(good) // 2) + data[at + len(good) :])
-    engine = Engine()
-    engine.start()
-    engine.load(broken, CONFIG)
-    error = error_of(engine, Request(ids=ids(5)))
+    with running(broken, CONFIG) as engine:
+        error = error_of(engine, Request(ids=ids(5)))
     assert isinstance(error, NumericError) and "layer 2 of 4" in str(error)
-    assert engine.close()
 
 
 def test_a_failing_step_fails_its_requests_only(

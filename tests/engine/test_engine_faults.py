@@ -10,6 +10,7 @@ import engine.engine as engine_module
 from engine.config import EngineConfig, Precision, SamplingParams
 from engine.engine import Engine
 from engine.types import Failed, Finished, Request
+from tests.engine.engines import running
 from tests.engine.listener import Listener
 from tests.engine.oracle import model_path
 
@@ -18,13 +19,10 @@ GREEDY = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True)
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(
+    with running(
         model_path("llama"), EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=256)
-    )
-    yield engine
-    assert engine.close()
+    ) as engine:
+        yield engine
 
 
 def test_one_answers_fault_ends_that_answer_only(

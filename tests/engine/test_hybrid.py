@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig, Precision, SamplingParams, Spec
+from engine.config import EngineConfig, Precision, Spec
 from engine.devices import devices
 from engine.engine import Engine
 from engine.errors import NumericError
@@ -22,10 +22,9 @@ from engine.ops.base import Ops
 from engine.ops.cpu import CpuOps
 from engine.ops.numpy_ops import NumpyOps
 from engine.placement import estimate
-from engine.scheduler import Scheduler
-from engine.types import Failed, Finished, Request, Started
+from engine.types import Failed, Finished, Started
 from engine.weights import load_weights
-from tests.engine.listener import Listener
+from tests.engine.engines import generate, greedy, ids, preemptions, running, started, submit
 from tests.engine.model_copies import Stored, as_type, copy_model
 from tests.engine.oracle import LIMITS, expected, model_path, step
 from tests.kernels.cpu.helpers import tensor
@@ -34,38 +33,15 @@ HYBRIDS = ("qwen35", "qwen35moe")
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
 
 
-def started(path: Path, config: EngineConfig = CONFIG) -> Engine:
-    engine = Engine()
-    engine.start()
-    engine.load(path, config)
-    return engine
-
-
 @pytest.fixture(params=HYBRIDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    engine = started(model_path(request.param))
-    yield engine
-    assert engine.close()
+    with running(model_path(request.param), CONFIG) as engine:
+        yield engine
 
 
-def ids(n: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
-
-
-def greedy(n: int) -> SamplingParams:
-    return SamplingParams(temperature=0, max_tokens=n, ignore_eos=True)
-
-
-def submit(engine: Engine, prompt: list[int], n: int) -> Listener:
-    listener = Listener()
-    engine.submit(Request(ids=prompt, sampling=greedy(n)), listener)
-    return listener
-
-
-def generate(engine: Engine, prompt: list[int], n: int = 40) -> tuple[list[int], int]:
+def answer(engine: Engine, prompt: list[int], n: int = 40) -> tuple[list[int], int]:
     """The text, and how many tokens of the prompt were known."""
-    listener = submit(engine, prompt, n)
-    assert isinstance(listener.end(), Finished)
+    listener = generate(engine, prompt, greedy(n))
     first = listener.events[1]
     assert isinstance(first, Started)
     return listener.tokens, first.reused_tokens
@@ -73,33 +49,26 @@ def generate(engine: Engine, prompt: list[int], n: int = 40) -> tuple[list[int],
 
 def test_the_second_turn_goes_on_from_a_kept_state(engine: Engine) -> None:
     first = ids(150, seed=1)
-    answer, reused = generate(engine, first, 60)
+    text, reused = answer(engine, first, 60)
     assert reused == 0
-    second = first + answer + ids(30, seed=2)
-    text, reused = generate(engine, second)
+    second = first + text + ids(30, seed=2)
+    text, reused = answer(engine, second)
     assert reused == 209  # all but the last token, which was not computed
     model = engine.status().model
     assert model is not None
-    fresh = started(model.path)
-    assert generate(fresh, second) == (text, 0)
+    fresh = started(model.path, CONFIG)
+    assert answer(fresh, second) == (text, 0)
     assert fresh.close()
 
 
 def test_many_at_once_equal_one_by_one_even_when_pages_run_out(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    preempted = []
-    preempt = Scheduler._preempt
-
-    def counted(self: Scheduler, sequence) -> None:  # type: ignore[no-untyped-def]
-        preempted.append(sequence)
-        preempt(self, sequence)
-
-    monkeypatch.setattr(Scheduler, "_preempt", counted)
+    preempted = preemptions(monkeypatch)
     prompts = [ids(100 + 20 * i, seed=10 + i) for i in range(5)]
-    alone = [generate(engine, prompt, 250)[0] for prompt in prompts]
+    alone = [answer(engine, prompt, 250)[0] for prompt in prompts]
     assert not preempted
-    listeners = [submit(engine, prompt, 250) for prompt in prompts]
+    listeners = [submit(engine, prompt, greedy(250)) for prompt in prompts]
     assert all(isinstance(listener.end(), Finished) for listener in listeners)
     assert preempted
     assert [listener.tokens for listener in listeners] == alone
@@ -163,7 +132,7 @@ def test_a_block_that_drafts_is_left_alone_where_nobody_drafts(
     path = copy_model(model_path(architecture), tmp_path / "m.gguf", numbers=numbers, more=layer)
     off = replace(CONFIG, spec=Spec.OFF)
     engine, truth = started(path, off), expected(architecture)
-    tokens, _ = generate(engine, truth["ids_7"].tolist(), 48)
+    tokens, _ = answer(engine, truth["ids_7"].tolist(), 48)
     assert tokens == truth["greedy"].tolist()
     assert engine.close()
     found = {part.kind: part.bytes for part in estimate(read_header(path), off, devices()).parts}
@@ -180,8 +149,8 @@ def test_a_row_kept_as_a_vector_is_a_matrix_of_one_row(tmp_path: Path) -> None:
         return None
 
     path = copy_model(model_path("qwen35moe"), tmp_path / "m.gguf", flat)
-    engine, truth = started(path), expected("qwen35moe")
-    assert generate(engine, truth["ids_7"].tolist(), 48)[0] == truth["greedy"].tolist()
+    engine, truth = started(path, CONFIG), expected("qwen35moe")
+    assert answer(engine, truth["ids_7"].tolist(), 48)[0] == truth["greedy"].tolist()
     assert engine.close()
 
 
@@ -201,8 +170,8 @@ def test_nan_names_the_layer(architecture: str, name: str, layer: int, tmp_path:
         return None
 
     path = copy_model(model_path(architecture), tmp_path / "nan.gguf", broken)
-    engine = started(path)
-    end = submit(engine, ids(5, seed=0), 4).end()
+    engine = started(path, CONFIG)
+    end = submit(engine, ids(5), greedy(4)).end()
     assert isinstance(end, Failed) and isinstance(end.error, NumericError)
     assert f"layer {layer} of 4" in str(end.error)
     assert engine.close()

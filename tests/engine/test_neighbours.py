@@ -31,6 +31,7 @@ from engine.types import (
     Step,
     TextDelta,
 )
+from tests.engine.engines import ids, running
 from tests.engine.listener import Listener
 from tests.engine.model_copies import Stored, copy_model
 from tests.engine.oracle import ARCHITECTURES, LIMITS, model_path, record
@@ -66,15 +67,8 @@ def engine(
 ) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("poison")
     path = copy_model(model_path(request.param), folder / "model.gguf", with_poison)
-    engine = Engine()
-    engine.start()
-    engine.load(path, EngineConfig(threads=2, max_ctx=512, precision=Precision.EXACT))
-    yield engine
-    assert engine.close()
-
-
-def ids(n: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
+    with running(path, EngineConfig(threads=2, max_ctx=512, precision=Precision.EXACT)) as engine:
+        yield engine
 
 
 class Heard(Listener):
@@ -127,12 +121,11 @@ def test_neighbours_change_no_bit(
     architecture: str, alike: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CpuOps, "alike", lambda self: alike)
-    engine = Engine()
-    engine.start()
-    config = EngineConfig(threads=2, max_ctx=512, prefill_chunk=96, precision=Precision.FAST)
-    engine.load(model_path(architecture), replace(config, max_concurrency=5))
-    neighbours_change_no_bit(engine)
-    assert engine.close()
+    config = EngineConfig(
+        threads=2, max_ctx=512, prefill_chunk=96, max_concurrency=5, precision=Precision.FAST
+    )
+    with running(model_path(architecture), config) as engine:
+        neighbours_change_no_bit(engine)
 
 
 def test_one_that_overflows_late_spoils_nobody_beside_it(engine: Engine) -> None:

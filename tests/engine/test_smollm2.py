@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from engine import perplexity
-from engine.config import EngineConfig, Precision, SamplingParams
-from engine.engine import Engine
+from engine.config import EngineConfig, Precision
 from engine.loading import load_model
-from engine.types import Finished, Request
-from tests.engine.listener import Listener
+from engine.types import Finished
+from tests.engine.engines import greedy, running, submit
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +26,14 @@ def test_exact_precision_writes_the_greedy_tokens(
     demo_model: Path, reference: dict[str, Any]
 ) -> None:
     cases = reference["greedy"]
-    engine = Engine()
-    engine.start()
     config = EngineConfig(
         precision=Precision.EXACT, threads=2, max_ctx=256, max_concurrency=len(cases)
     )
-    engine.load(demo_model, config)
-    listeners = [Listener() for _ in cases]
-    sampling = SamplingParams(temperature=0, max_tokens=64, ignore_eos=True)
-    for case, listener in zip(cases, listeners, strict=True):
-        engine.submit(Request(ids=case["ids"], sampling=sampling), listener)
-    for case, listener in zip(cases, listeners, strict=True):
-        assert isinstance(listener.end(), Finished)
-        assert listener.tokens == case["tokens"]
-    assert engine.close()
+    with running(demo_model, config) as engine:
+        listeners = [submit(engine, case["ids"], greedy(64)) for case in cases]
+        for case, listener in zip(cases, listeners, strict=True):
+            assert isinstance(listener.end(), Finished)
+            assert listener.tokens == case["tokens"]
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("exact", 1e-3), ("fast", 1e-2)])

@@ -29,6 +29,7 @@ from engine.types import (
     TokenLogprob,
     Verified,
 )
+from tests.engine.engines import ids, started, submit
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, model_path
 
@@ -46,14 +47,7 @@ TRICKY = (
 
 
 def loaded(architecture: str, **changes: object) -> Engine:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path(architecture), replace(CONFIG, **changes))  # type: ignore[arg-type]
-    return engine
-
-
-def ids(n: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
+    return started(model_path(architecture), replace(CONFIG, **changes))  # type: ignore[arg-type]
 
 
 def repeating(n: int, seed: int) -> list[int]:
@@ -66,12 +60,6 @@ def repeating(n: int, seed: int) -> list[int]:
 def sampling(number: int, n: int = 24) -> SamplingParams:
     values = {"temperature": 0, "max_tokens": n, "ignore_eos": True, **TRICKY[number % len(TRICKY)]}
     return SamplingParams(**values)  # type: ignore[arg-type]
-
-
-def submit(engine: Engine, prompt: list[int], how: SamplingParams) -> Listener:
-    listener = Listener()
-    engine.submit(Request(ids=prompt, sampling=how), listener)
-    return listener
 
 
 def texts(engine: Engine, prompts: list[list[int]], n: int = 24) -> list[tuple[list[int], str]]:

@@ -15,6 +15,7 @@ from engine.errors import BadRequest, LoadCancelled
 from engine.follow import follow
 from engine.speedup import PROMPTS, compare
 from engine.types import Request, Verified
+from tests.engine.engines import running
 from tests.engine.oracle import model_path
 
 CONFIG = EngineConfig(threads=2, max_ctx=512, draft="ngram", spec=Spec.CHAIN)
@@ -22,11 +23,8 @@ CONFIG = EngineConfig(threads=2, max_ctx=512, draft="ngram", spec=Spec.CHAIN)
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("qwen3"), CONFIG)
-    yield engine
-    engine.close()
+    with running(model_path("qwen3"), CONFIG) as engine:
+        yield engine
 
 
 def test_every_kind_of_text_is_written_both_ways(engine: Engine) -> None:

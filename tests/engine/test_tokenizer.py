@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -261,17 +261,9 @@ def test_threads_may_share_it(demo_meta: Any) -> None:
     rng = random.Random(1)
     lines = ["".join(rng.choices("ab \nüé😀the", k=40)) for _ in range(200)]
     wanted = [[m.encode(line) for line in lines] for m in models]
-    got: list[Any] = [None] * 4
-
-    def work(i: int) -> None:
-        got[i] = [[m.encode(line) for line in lines] for m in models]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert got == [wanted] * 4
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda _: [[m.encode(line) for line in lines] for m in models], range(4))
+    assert list(found) == [wanted] * 4
 
 
 DAMAGES: dict[str, tuple[dict[str, Any], str]] = {

@@ -14,6 +14,7 @@ from engine.config import EngineConfig, Precision, ServerConfig
 from engine.engine import Engine
 from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine
+from tests.engine.engines import running
 from tests.engine.oracle import model_path
 
 CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill_chunk=64)
@@ -22,11 +23,8 @@ CONFIG = EngineConfig(threads=2, precision=Precision.EXACT, max_ctx=512, prefill
 @pytest.fixture(scope="session")
 def tiny_engine() -> Iterator[Engine]:
     """An engine with the tiny llama model; tests leave it as it is."""
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
-    yield engine
-    assert engine.close()
+    with running(model_path("llama"), CONFIG) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

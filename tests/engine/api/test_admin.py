@@ -19,8 +19,8 @@ from engine.api.server import Server
 from engine.cache.archive import open_archive
 from engine.cache.disk import DiskStore
 from engine.config import AppSettings, DiskCacheConfig, ServerConfig, Spec
-from engine.engine import Engine
 from tests.engine.api.conftest import CONFIG
+from tests.engine.engines import started
 from tests.engine.oracle import model_path
 from tests.ring import Ring
 
@@ -30,9 +30,7 @@ HELLO = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[tuple[Server, httpx.Client]]:
     """A server whose models the test may change, and a client."""
-    engine = Engine()
-    engine.start()
-    engine.load(model_path("llama"), CONFIG)
+    engine = started(model_path("llama"), CONFIG)
     server = Server(ServerConfig(port=0), [Served(engine, "tiny")])
     server.start()
     with httpx.Client(base_url=server.url, timeout=100, trust_env=False) as client:
@@ -147,9 +145,7 @@ def test_a_model_takes_the_place_of_one_that_was_unloaded(tmp_path: Path) -> Non
     for name in ("llama", "qwen3"):
         shutil.copy(model_path(name), folder / f"{name}.gguf")
     settings_store.save(AppSettings(models_dir=str(folder), engine={"max_ctx": 512, "threads": 2}))
-    engine, changes = Engine(), []
-    engine.start()
-    engine.load(folder / "llama.gguf", CONFIG)
+    engine, changes = started(folder / "llama.gguf", CONFIG), []
     server = Server(ServerConfig(port=0), [Served(engine, on_change=lambda: changes.append(1))])
     server.start()
     with httpx.Client(base_url=server.url, timeout=100, trust_env=False) as client:

@@ -12,6 +12,7 @@ from engine.config import EngineConfig, Precision, SamplingParams
 from engine.engine import Engine
 from engine.passes import pass_costs
 from engine.types import Event, Finished, Request, Usage
+from tests.engine.engines import running
 from tests.engine.listener import Listener
 from tests.engine.oracle import ARCHITECTURES, model_path
 
@@ -22,11 +23,8 @@ CONFIG = EngineConfig(
 
 @pytest.fixture(params=ARCHITECTURES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path(request.param), CONFIG)
-    yield engine
-    assert engine.close()
+    with running(model_path(request.param), CONFIG) as engine:
+        yield engine
 
 
 def submit(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
-from engine.engine import Engine
 from engine.types import Event, Finished, Format, Request
 from tests.engine.draft.drafts import draft_path, target_path
+from tests.engine.engines import started
 from tests.engine.listener import Listener
 from tests.engine.model_copies import copy_model
 from tests.engine.oracle import FIXTURES, model_path
@@ -92,13 +92,11 @@ def written(
     Many at once on the processor. A card's products of long steps add up otherwise for other numbers of
     rows, so there prompts that are read together could differ in the last bits.
     """
-    engine = Engine()
-    engine.start()
     config = EngineConfig(
         draft=draft, spec=spec, precision=precision, max_ctx=256, prefill_chunk=48, threads=2,
         device=device, budget=12 if spec is Spec.TREE else None,
     )  # fmt: skip
-    engine.load(target, config)
+    engine = started(target, config)
     listeners: list[Listener] = []
     ends: list[Event] = []
     ways = conditions(kind)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig, Precision, SamplingParams, Spec
+from engine.config import EngineConfig, Precision, Spec
 from engine.engine import Engine
 from engine.errors import UnsupportedModel
-from engine.scheduler import Scheduler
-from engine.types import Finished, Request, Started, Verified
+from engine.types import Finished, Started, Verified
+from tests.engine.engines import generate, greedy, ids, preemptions, started, submit
 from tests.engine.listener import Listener
 from tests.engine.model_copies import Stored, copy_model
 from tests.engine.oracle import model_path
@@ -25,28 +24,8 @@ CONFIG = EngineConfig(threads=2, precision=Precision.FAST, max_ctx=512, prefill_
 TARGETS = ("qwen3", "qwen35")
 
 
-def ids(n: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(3, 500, n).tolist()
-
-
 def loaded(architecture: str, **changes: object) -> Engine:
-    engine = Engine()
-    engine.start()
-    engine.load(model_path(architecture), replace(CONFIG, **changes))  # type: ignore[arg-type]
-    return engine
-
-
-def submit(engine: Engine, prompt: list[int], n: int = 40, **how: Any) -> Listener:
-    listener = Listener()
-    values = {"temperature": 0, "max_tokens": n, "ignore_eos": True, **how}
-    engine.submit(Request(ids=prompt, sampling=SamplingParams(**values)), listener)
-    return listener
-
-
-def generate(engine: Engine, prompt: list[int], n: int = 40, **how: Any) -> Listener:
-    listener = submit(engine, prompt, n, **how)
-    assert isinstance(listener.end(), Finished), listener.end()
-    return listener
+    return started(model_path(architecture), replace(CONFIG, **changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=TARGETS)
@@ -90,8 +69,8 @@ def test_it_follows_through_turns_and_lost_pages(
 ) -> None:
     plain, drafting = engines
     first = ids(150, seed=1)
-    answer = generate(plain, first, 60).tokens
-    assert generate(drafting, first, 60).tokens == answer
+    answer = generate(plain, first, greedy(60)).tokens
+    assert generate(drafting, first, greedy(60)).tokens == answer
     second = first + answer + ids(30, seed=2)
     listener = generate(drafting, second)
     assert listener.tokens == generate(plain, second).tokens
@@ -99,17 +78,10 @@ def test_it_follows_through_turns_and_lost_pages(
     assert started.reused_tokens in (209, 210)  # the last token is computed where it was guessed
     assert everything_is_accepted(listener)
 
-    preempted = []
-    preempt = Scheduler._preempt
-
-    def counted(self: Scheduler, sequence) -> None:  # type: ignore[no-untyped-def]
-        preempted.append(sequence)
-        preempt(self, sequence)
-
-    monkeypatch.setattr(Scheduler, "_preempt", counted)
+    preempted = preemptions(monkeypatch)
     prompts = [ids(100 + 20 * i, seed=10 + i) for i in range(5)]
-    alone = [generate(plain, prompt, 250).tokens for prompt in prompts]
-    listeners = [submit(drafting, prompt, 250) for prompt in prompts]
+    alone = [generate(plain, prompt, greedy(250)).tokens for prompt in prompts]
+    listeners = [submit(drafting, prompt, greedy(250)) for prompt in prompts]
     assert all(isinstance(listener.end(), Finished) for listener in listeners)
     assert preempted
     assert [listener.tokens for listener in listeners] == alone
@@ -118,7 +90,7 @@ def test_it_follows_through_turns_and_lost_pages(
 def test_a_tree_and_drawn_guesses(engines: tuple[Engine, Engine]) -> None:
     plain, drafting = engines
     how = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-    texts = [generate(drafting, ids(20, 3), seed=seed, **how).tokens for seed in (1, 1, 2)]
+    texts = [generate(drafting, ids(20, 3), greedy(seed=seed, **how)).tokens for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     info = plain.status().model
     assert info is not None

@@ -22,9 +22,9 @@ from engine.ops.base import Ops
 from engine.ops.cpu import CpuOps
 from engine.ops.numpy_ops import NumpyOps
 from engine.placement import estimate
-from engine.types import Finished, Request, Sequence, Started, Verified
+from engine.types import Sequence, Started, Verified
 from engine.weights import load_weights
-from tests.engine.listener import Listener
+from tests.engine.engines import generate, greedy, started
 from tests.engine.model_copies import copy_model
 from tests.engine.oracle import FIXTURES, LIMITS, model_path, step
 
@@ -113,18 +113,7 @@ def test_a_chain_of_guesses_equals_the_reference(oracle: str, files: dict[str, P
 
 
 def loaded(path: Path, **changes: object) -> Engine:
-    engine = Engine()
-    engine.start()
-    engine.load(path, replace(CONFIG, **changes))  # type: ignore[arg-type]
-    return engine
-
-
-def generate(engine: Engine, ids: list[int], n: int, **how: Any) -> Listener:
-    listener = Listener()
-    values = {"temperature": 0, "max_tokens": n, "ignore_eos": True, **how}
-    engine.submit(Request(ids=ids, sampling=SamplingParams(**values)), listener)
-    assert isinstance(listener.end(), Finished), listener.end()
-    return listener
+    return started(path, replace(CONFIG, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -133,7 +122,7 @@ def test_a_text_is_drafted_and_accepted_as_the_reference_does(
 ) -> None:
     truth = expected("mtp_qwen35")
     engine = loaded(files["mtp_qwen35"], budget=n)
-    listener = generate(engine, truth["prompt"].tolist(), 64)
+    listener = generate(engine, truth["prompt"].tolist(), greedy(64))
     assert listener.tokens == truth["greedy_tokens"].tolist()
     found = [e.accepted + 1 for e in listener.events if isinstance(e, Verified)]
     # The first token comes with the prompt, and the last step of all may have nothing left to guess.
@@ -155,12 +144,12 @@ def test_nothing_changes_a_text(spec: Spec, files: dict[str, Path]) -> None:
     first = truth["prompt"].tolist() + truth["greedy_tokens"].tolist()
     for how in ({}, {"repetition_penalty": 1.2}, {"logit_bias": {40: 3.0}}):
         for length in (20, 64, 100):
-            want = generate(plain, first[:length], 40, **how).tokens
-            assert generate(engine, first[:length], 40, **how).tokens == want
+            want = generate(plain, first[:length], greedy(**how)).tokens
+            assert generate(engine, first[:length], greedy(**how)).tokens == want
     # The second turn knows the first one's pages, the draft layer's too.
-    second = first[:100] + generate(plain, first[:100], 40).tokens + [7, 8, 9]
-    listener = generate(engine, second, 40)
-    assert listener.tokens == generate(plain, second, 40).tokens
+    second = first[:100] + generate(plain, first[:100]).tokens + [7, 8, 9]
+    listener = generate(engine, second)
+    assert listener.tokens == generate(plain, second).tokens
     started = next(e for e in listener.events if isinstance(e, Started))
     assert started.reused_tokens in (139, 140)  # the last token is computed where it was guessed
     assert engine.close() and plain.close()
@@ -170,7 +159,7 @@ def test_drawn_guesses_come_again_with_their_seed(files: dict[str, Path]) -> Non
     engine = loaded(files["mtp_qwen35"], budget=3)
     prompt = expected("mtp_qwen35")["prompt"].tolist()
     texts = [
-        generate(engine, prompt, 40, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed)
+        generate(engine, prompt, greedy(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed))
         for seed in (1, 1, 2)
     ]
     assert texts[0].tokens == texts[1].tokens != texts[2].tokens
@@ -211,11 +200,11 @@ def test_a_draft_file_is_foreseen_too(files: dict[str, Path]) -> None:
 def test_a_layer_that_is_not_whole_is_left_out_with_a_word(tmp_path: Path) -> None:
     numbers = {"qwen35.block_count": 5, "qwen35.nextn_predict_layers": 1}
     path = copy_model(model_path("qwen35"), tmp_path / "m.gguf", numbers=numbers)
-    engine = Engine()
-    engine.start()
-    info = engine.load(path, CONFIG)
+    engine = started(path, CONFIG)
+    info = engine.status().model
+    assert info is not None
     assert any("blk.4." in note and "left out" in note for note in info.notes)
-    generate(engine, [5, 6, 7], 4)
+    generate(engine, [5, 6, 7])
     metrics = engine.metrics().speculation
     assert metrics is None or metrics.drafter == "ngram"
     assert engine.close()

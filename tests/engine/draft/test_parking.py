@@ -13,12 +13,12 @@ from engine.cli import build_parser
 from engine.config import EngineConfig, Precision, Residency, SamplingParams, Spec
 from engine.devices import Device
 from engine.draft.parking import ParkedDrafter
-from engine.engine import Engine
 from engine.follow import follow
 from engine.gguf import read_header
 from engine.placement import resolve
 from engine.types import Finished, Request, TextDelta, Verified
 from tests.engine.draft.drafts import draft_path, expected, target_path
+from tests.engine.engines import started
 
 FAMILY = "dflash_qwen3"
 GB = 1 << 30
@@ -26,13 +26,11 @@ GB = 1 << 30
 
 def answers(draft: Path, residency: Residency, prompts: list[list[int]]) -> list[Any]:
     """Tokens, reused tokens and accepted lengths of one prompt after the other; the drafter rests between."""
-    engine = Engine()
-    engine.start()
     config = EngineConfig(
         draft=str(draft), spec=Spec.CHAIN, draft_residency=residency, precision=Precision.EXACT,
         max_ctx=512, device="cpu", threads=2,
     )  # fmt: skip
-    engine.load(target_path(FAMILY), config)
+    engine = started(target_path(FAMILY), config)
     found: list[Any] = []
     try:
         for prompt in prompts:
