@@ -11,6 +11,7 @@ from engine.card_footprint import LIBRARY, WORD, draft_step_on_card, shown_to_dr
 from engine.config import EngineConfig, Precision, Spec
 from engine.draft.shipped import shipped_draft
 from engine.gguf import HeaderSummary, read_header
+from engine.gguf_header import TensorInfo
 from engine.ops.cuda_device import bytes_on_card
 from engine.scheduler import MOST_GUESSED
 
@@ -29,6 +30,28 @@ _KEPT = {
     "Q2_K": 100, "Q3_K": 114, "Q4_K": 148, "Q5_K": 180, "Q6_K": 210, "IQ4_NL": 18, "IQ4_XS": 138,
     "MXFP4": 17,
 }  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Weights:
+    """Sums over tensors: `kept` bytes and `loose` weights, as the processor has them; bytes `on_card`."""
+
+    kept: int = 0
+    loose: int = 0
+    on_card: int = 0
+
+    def add(self, info: TensorInfo) -> None:
+        """Count one more."""
+        # The processor keeps rows by sixteen.
+        rows = max(1, math.prod(info.shape[:-1]))
+        n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
+        self.on_card += bytes_on_card(info.shape, info.type.id)
+        if len(info.shape) == 1:
+            self.kept += 4 * info.shape[0]
+        elif info.type.name in _KEPT:
+            self.kept += _KEPT[info.type.name] * n_blocks
+        else:
+            self.loose += info.type.block * n_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,38 +104,34 @@ class Footprint:
             meta, f"{arch}.expert_feed_forward_length"
         )
         words = meta.get("tokenizer.ggml.tokens")
-        weights, loose, card = [0, 0], [0, 0], [0, 0]  # of the model, and of its draft layer
+        own, drafting = _Weights(), _Weights()
         # Of the blocks after the layers the first may draft, and the others are not loaded.
         after = tuple(f"blk.{i}." for i in range(layers, min(blocks, layers + 8)))
         for name, info in header.infos.items():
-            place = int(name.startswith(after[:1]))
-            if name.startswith(after[1:]):
-                continue
-            # The processor keeps rows by sixteen.
-            rows = max(1, math.prod(info.shape[:-1]))
-            n_blocks = info.n_bytes // info.type.bytes // rows * (-(-rows // 16) * 16)
-            card[place] += bytes_on_card(info.shape, info.type.id)
-            if len(info.shape) == 1:
-                weights[place] += 4 * info.shape[0]
-            elif info.type.name in _KEPT:
-                weights[place] += _KEPT[info.type.name] * n_blocks
-            else:
-                loose[place] += info.type.block * n_blocks
+            if not name.startswith(after[1:]):
+                (drafting if name.startswith(after[:1]) else own).add(info)
         own_kv = kv_heads * (key + value) if type(kv_heads) is int else 0
         draft = cls(
-            weights[1], loose[1], 0, own_kv, 0, 0,
-            card_weights=card[1], card_step=draft_step_on_card(header, str(layers)), shown=embd,
-        )  # fmt: skip
+            weights=drafting.kept,
+            loose=drafting.loose,
+            context=0,
+            kv_values=own_kv,
+            row=0,
+            n_vocab=0,
+            card_weights=drafting.on_card,
+            card_step=draft_step_on_card(header, str(layers)),
+            shown=embd,
+        )
         shipped = shipped_draft(header)
         n_vocab = len(words) if isinstance(words, list) else 0
         card_row, card_step, card_tried = steps_on_card(header, n_vocab)
         values = 7 * embd + 5 * heads * key + 3 * ff + _more_values(header)
         return cls(
-            weights=weights[0],
-            loose=loose[0],
-            draft=draft if card[1] else None,
+            weights=own.kept,
+            loose=own.loose,
+            draft=draft if drafting.on_card else None,
             shipped=cls.of(read_header(shipped)) if shipped else None,
-            card_weights=card[0],
+            card_weights=own.on_card,
             context=_number(meta, f"{arch}.context_length"),
             kv_values=all_kv_heads * (key + value),
             state=_state_bytes(header),

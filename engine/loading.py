@@ -164,16 +164,7 @@ def _bring(
             " the file is put together from parts that do not fit."
         )
     template = ChatTemplate.from_gguf(file.meta, tokenizer, _template_file(plan))
-    guessed = MOST_GUESSED if plan.spec is not Spec.OFF else 0
-    limits = Limits(
-        rows=plan.prefill_chunk + plan.max_concurrency + guessed,
-        sequences=plan.max_concurrency,
-        pages=plan.n_pages,
-        page_tokens=plan.page_tokens,
-        pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
-        slots=plan.n_slots,
-        tried=guessed,
-    )
+    limits = _limits(plan)
     ops = make_ops(plan, on_progress, cancel)
 
     def record() -> tuple[Speculation | None, Chosen]:
@@ -219,6 +210,20 @@ def _bring(
         scheduler=_scheduler(plan, memory, fingerprint, speculation, ops.alike()),
         grammars=Grammars(tokenizer),
         speculation=speculation,
+    )
+
+
+def _limits(plan: Plan) -> Limits:
+    """The largest step that a plan may bring, and what it may hold."""
+    guessed = MOST_GUESSED if plan.spec is not Spec.OFF else 0
+    return Limits(
+        rows=plan.prefill_chunk + plan.max_concurrency + guessed,
+        sequences=plan.max_concurrency,
+        pages=plan.n_pages,
+        page_tokens=plan.page_tokens,
+        pages_per_sequence=-(-plan.max_ctx // plan.page_tokens),
+        slots=plan.n_slots,
+        tried=guessed,
     )
 
 
