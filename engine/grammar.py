@@ -36,6 +36,7 @@ LEAD = r"/[\x20\n]{0,4}/"
 
 _PLACES = 400
 _KEPT = 16
+_KEPT_PARTS = 1000
 _LIMITS: dict[str, Any] = {
     "initial_lexer_fuel": 2_000_000,
     "step_lexer_fuel": 400_000,
@@ -62,6 +63,7 @@ class Grammars:
         self._lock = threading.Lock()
         self._tokens: LLTokenizer | None = None
         self._made: dict[str, LLMatcher] = {}
+        self._parts: dict[str, str] = {}
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="grammar")
 
     def build(self) -> None:
@@ -76,6 +78,20 @@ class Grammars:
         matcher = self._matcher(grammar)
         return _wrong(matcher)
 
+    def check_part(self, schema: Mapping[str, Any]) -> str:
+        """What is wrong with a schema of a tool by itself; empty if nothing is."""
+        text = json.dumps(schema, ensure_ascii=False)
+        with self._lock:
+            found = self._parts.get(text)
+        if found is None:
+            part = {"name": "part", "json_schema": with_space(schema, lenient=True)}
+            found = _wrong(self._make([{"name": "answer", "lark_grammar": "start: @part"}, part]))
+        with self._lock:
+            if len(self._parts) >= _KEPT_PARTS:
+                self._parts.clear()
+            self._parts[text] = found
+        return found
+
     def follow(self, grammar: Grammar) -> Follower:
         """A follower of a sound grammar, at its beginning."""
         matcher = self._matcher(grammar).deep_copy()
@@ -83,19 +99,23 @@ class Grammars:
 
     def _matcher(self, grammar: Grammar) -> LLMatcher:
         """At its beginning, and to be copied; agents send the same tools with every turn."""
-        from llguidance import LLMatcher, LLParserLimits
-
-        text = json.dumps({"grammars": grammar}, ensure_ascii=False)
+        text = json.dumps(grammar, ensure_ascii=False)
         with self._lock:
             found = self._made.pop(text, None)
         if found is None:
-            limits = LLParserLimits(**_LIMITS, verbose_errors=False)
-            found = LLMatcher(self._vocabulary(), text, log_level=0, limits=limits)
+            found = self._make(grammar)
         with self._lock:
             self._made[text] = found
             while len(self._made) > _KEPT:
                 self._made.pop(next(iter(self._made)))
         return found
+
+    def _make(self, grammar: Grammar) -> LLMatcher:
+        from llguidance import LLMatcher, LLParserLimits
+
+        text = json.dumps({"grammars": grammar}, ensure_ascii=False)
+        limits = LLParserLimits(**_LIMITS, verbose_errors=False)
+        return LLMatcher(self._vocabulary(), text, log_level=0, limits=limits)
 
     def close(self) -> None:
         """Let its threads end."""

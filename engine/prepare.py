@@ -24,7 +24,7 @@ from engine.output import OutputParser
 from engine.reasoning import MARKS, Marks, opened_by
 from engine.steering import Constraint, Steering
 from engine.tokenizer import Tokenizer
-from engine.toolcalls.calls import declared
+from engine.toolcalls.calls import declared, of_type
 from engine.toolcalls.grammars import CallGrammar, Style, opener_of, style_of
 from engine.toolcalls.marks import markers
 from engine.types import Format, Request
@@ -247,22 +247,21 @@ def call_grammar(
 ) -> Grammar | None:
     """A checked grammar of calls, or of an answer in `form` instead; None where there can be none.
 
-    What a schema of a tool asks beyond what can be followed is not looked at.
+    What a schema of a tool asks beyond what can be followed is not looked at, and in a part that is wrong
+    nothing but its type; none is where all together are too large. `BadRequest` for a tool that is strict.
     """
-    for careful in (True, False):
+    known = declared(tools)
+    for schemas, careful in ((known, True), (known, False), ({name: {} for name in known}, False)):
         parts: list[dict[str, Any]] = []
 
         def keep(schema: Any, careful: bool = careful, parts: list[Any] = parts) -> str:
             name = f"json_{len(parts)}"
-            plain = schema if careful else {"type": "object"}
+            plain = schema if careful else _followed(grammars, schema)
             parts.append({"name": name, "json_schema": with_space(plain, lenient=True)})
             return name
 
-        known = declared(tools)
-        if not careful:
-            known = {name: {} for name in known}
         calls = CallGrammar(
-            style, known, grammars.tokenizer, "```json" in model.template.text, parallel, keep
+            style, schemas, grammars.tokenizer, "```json" in model.template.text, parallel, keep
         )
         start = calls.start if behind_opener else calls.whole
         if form is not None:
@@ -273,7 +272,37 @@ def call_grammar(
         grammar = [{"name": "answer", "lark_grammar": calls.lark(start)}, *parts]
         if not grammars.check(grammar):
             return grammar
+        _check_strict(grammars, tools)
     return None
+
+
+def _followed(grammars: Grammars, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema as far as it can be followed: of properties that are wrong only their types are left."""
+    if not grammars.check_part(schema):
+        return schema
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        kept = {
+            key: part if not grammars.check_part({**part, **shared}) else of_type(part)
+            for key, part in properties.items()
+            if isinstance(part, Mapping)
+        }
+        if not grammars.check_part(looser := {**schema, "properties": kept}):
+            return looser
+    return of_type(schema)
+
+
+def _check_strict(grammars: Grammars, tools: list[Mapping[str, Any]]) -> None:
+    for tool in tools:
+        inner = tool.get("function", tool)
+        schema = inner.get("parameters")
+        wrong = grammars.check_part(schema) if isinstance(schema, Mapping) else ""
+        if wrong and inner.get("strict"):
+            raise BadRequest(
+                f"The tool {inner.get('name')!r} is strict, but its schema cannot be followed:"
+                f" {wrong[:300]}. Change the schema, or leave strict out."
+            )
 
 
 def opener_tokens(tokenizer: Tokenizer, opener: str) -> frozenset[int]:

@@ -12,6 +12,8 @@ from engine.reader import Reader
 
 Write = Callable[[str], None]
 
+_TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
+
 
 def new_call_id() -> str:
     """A fresh id for a call, as OpenAI's API spells them."""
@@ -96,6 +98,12 @@ def loads(text: str) -> Any:
 
 def _refuse(word: str) -> None:
     raise ValueError(word)
+
+
+def of_type(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema that asks for nothing but the type of another one."""
+    types = [kind for kind in types_of(schema) if kind in _TYPES]
+    return {"type": types} if types else {}
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:

@@ -128,7 +128,11 @@ class CallGrammar:
             head = self._text(f"<parameter={key}>\n")
             return f"{head} {self._value(part, schema, chr(10) + '</parameter>' + chr(10))}"
 
-        members = self._members(schema, value)
+        def free() -> str:
+            stop = self._upto("\n</parameter>\n")
+            return f"{self._text('<parameter=')} /[^<>\\n]+/ {self._text('>' + chr(10))} {stop}"
+
+        members = self._members(schema, value, free)
         nl = self._text("\n")
         head, tail = self._text(f"<function={name}>\n"), self._text("</function>\n</tool_call>")
         return f"{nl}? {head} {members} {tail}"
@@ -140,7 +144,11 @@ class CallGrammar:
             head = f"{self._text(f'<arg_key>{key}</arg_key>')} {nl}? {self._text('<arg_value>')}"
             return f"{head} {self._value(part, schema, '</arg_value>')} {nl}?"
 
-        members = self._members(schema, value)
+        def free() -> str:
+            key = f"{self._text('<arg_key>')} /[^<>\\n]+/ {self._text('</arg_key>')}"
+            return f"{key} {nl}? {self._text('<arg_value>')} {self._upto('</arg_value>')} {nl}?"
+
+        members = self._members(schema, value, free)
         return f"{self._text(name)} {nl}? {members} {self._text('</tool_call>')}"
 
     def _dsml(self, name: str, schema: Mapping[str, Any]) -> str:
@@ -152,7 +160,16 @@ class CallGrammar:
                 f"{head} {self._value(part, schema, f'</{DSML}parameter>')} {self._text(chr(10))}"
             )
 
-        members = self._members(schema, value)
+        def free() -> str:
+            head = self._text(f'<{DSML}parameter name="')
+            kind = f"({self._text('true')} | {self._text('false')})"
+            middle = (
+                f"{self._text(chr(34) + ' string=' + chr(34))} {kind} {self._text(chr(34) + '>')}"
+            )
+            stop = f"{self._upto(f'</{DSML}parameter>')} {self._text(chr(10))}"
+            return f'{head} /[^"<>\\n]+/ {middle} {stop}'
+
+        members = self._members(schema, value, free)
         head = self._text(f'<{DSML}invoke name="{name}">\n')
         return f"{head} {members} {self._text(chr(10))}? {self._text(f'</{DSML}invoke>' + chr(10))}"
 
@@ -211,13 +228,21 @@ class CallGrammar:
             )
         return "value"
 
-    def _members(self, schema: Mapping[str, Any], member: Callable[[str, Any], str]) -> str:
-        """A tool's parameters in their order; those that are not required may be missing."""
+    def _members(
+        self, schema: Mapping[str, Any], member: Callable[[str, Any], str], free: Callable[[], str]
+    ) -> str:
+        """A tool's parameters in their order, of which those that are not required may be missing; any
+        number of `free` ones where the schema does not say which there are.
+        """
         properties = schema.get("properties")
         required = schema.get("required")
-        needed = set(required) if isinstance(required, list) else set()
-        if not isinstance(properties, Mapping):
-            return ""
+        needed = (
+            {r for r in required if isinstance(r, str)} if isinstance(required, list) else set()
+        )
+        if not isinstance(properties, Mapping) or not (
+            properties or schema.get("additionalProperties") in (None, False)
+        ):
+            return f"({self._rule('member', free())})*"
         parts = []
         for key, part in properties.items():
             rule = self._rule("member", member(key, part if isinstance(part, Mapping) else {}))
@@ -236,8 +261,8 @@ class CallGrammar:
 
 
 def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of arguments that allows no others, unless it says so."""
-    out = {"type": "object", **schema}
+    """A schema of arguments, which are an object, that allows no others unless it says so."""
+    out = {**schema, "type": "object"}
     if out.get("properties"):
         out.setdefault("additionalProperties", False)
     return out

@@ -1970,6 +1970,10 @@
         <translation>도구 선택에 적힌 이름은 {0}입니다. 다음 도구 중 하나여야 합니다: {1}.</translation>
     </message>
     <message>
+        <source>The tool {0} is strict, but its schema cannot be followed: {1}. Change the schema, or leave strict out.</source>
+        <translation>도구 {0}: strict로 지정되었지만 스키마를 따를 수 없습니다: {1}. 스키마를 바꾸거나 strict를 빼세요.</translation>
+    </message>
+    <message>
         <source>The tools cannot be made into a grammar, so that a call cannot be required: their schemas are too large. Offer fewer tools, or leave the choice to the model.</source>
         <translation>도구의 스키마가 너무 커서 문법으로 만들 수 없으므로 호출을 필수로 할 수 없습니다. 도구를 줄이거나 모델에 선택을 맡기세요.</translation>
     </message>
