@@ -1,4 +1,4 @@
-"""What each command of `lucebox` does; `engine.cli` parses and reports."""
+"""What each command of `lucebox` does; `engine.command_line` has their flags, `engine.cli` runs them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from engine.convert.config import TrainConfig
 Add = Callable[..., argparse.ArgumentParser]
 
 
-def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], None]) -> None:
+def add_draft_commands(add: Add) -> None:
     """Add them to the parser of `lucebox`, by its way of adding a command."""
     command = add(
         "convert-draft",
@@ -50,6 +50,7 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
         "Find out why a draft is accepted or is not.",
         "Drafts while the model writes a few short texts. With --json one object: acceptance_length,"
         " by_position, texts, settings, cause, advice, tried.",
+        json=True,
     )
     command.add_argument("draft", nargs="?", metavar="DRAFT", help="the draft's file or folder")
     command.add_argument(
@@ -58,7 +59,6 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
     command.add_argument(
         "--tokens", type=int, default=48, metavar="N", help="tokens to write a text; default 48"
     )
-    add_json(command)
     hidden = ("max_concurrency", "max_ctx", "spec", "draft", "budget")
     add_settings(command, EngineConfig, but=hidden, precision="exact")
 
@@ -68,11 +68,11 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
         "Measure what drafts bring on this PC.",
         "The model writes the same short texts with drafts and without. With --json one object: drafter,"
         " texts, off_tok_s, on_tok_s, acceptance_length, speedup, equal, paused, memory.",
+        json=True,
     )
     command.add_argument(
         "--tokens", type=int, default=64, metavar="N", help="tokens to write a text; default 64"
     )
-    add_json(command)
     add_settings(command, EngineConfig)
 
     command = add(
@@ -82,6 +82,7 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
         "The model writes the texts that the draft learns from. Needs PyTorch (the extra `train`) and in"
         " practice a graphics card; a run that was stopped goes on where it was. With --json one object:"
         " path, acceptance, by_position, steps, texts, answer_tokens, seconds.",
+        json=True,
     )
     command.add_argument("--out", required=True, metavar="DRAFT.gguf", help="the file to write")
     command.add_argument(
@@ -90,7 +91,6 @@ def add_draft_commands(add: Add, add_json: Callable[[argparse.ArgumentParser], N
     command.add_argument(
         "--start", metavar="DRAFT.gguf", help="a draft of the same shape to go on from"
     )
-    add_json(command)
     add_settings(command, TrainConfig)
 
 

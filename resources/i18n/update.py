@@ -29,9 +29,9 @@ LANGUAGES = ("en", "ko")
 SENTENCES = HERE / "engine.json"
 # These speak to a terminal, to HTTP clients or to the model, not to the user of the window.
 ELSEWHERE = {
-    "api", "convert/train", "toolcalls", "arguments.py", "bench.py", "cli.py", "command_model.py",
-    "commands.py", "connect.py", "daemon.py", "daemon_lines.py", "describe.py", "draft_cli.py",
-    "draft_commands.py", "generating.py", "parser.py", "passes.py", "perplexity.py",
+    "api", "convert/train", "toolcalls", "arguments.py", "bench.py", "cli.py", "command_line.py",
+    "command_model.py", "commands.py", "connect.py", "daemon.py", "daemon_lines.py", "describe.py",
+    "draft_cli.py", "draft_commands.py", "generating.py", "parser.py", "passes.py", "perplexity.py",
 }  # fmt: skip
 BUT_HERE = ("api/auth.py", "api/server.py")
 PROSE = re.compile(r"[\w)}][,:;]? [a-z]|[a-z]{2} \{")  # two words, or a word beside a value

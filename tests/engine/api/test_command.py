@@ -20,6 +20,7 @@ from engine.api import auth, command, flags
 from engine.api.server import Server
 from engine.cards import overlaid
 from engine.cli import main
+from engine.command_line import EXIT_CODES, build_parser
 from engine.config import DiskCacheConfig
 from engine.errors import BadRequest
 from engine.reasoning import Thinking, ThinkingLimits
@@ -31,7 +32,7 @@ LLAMA, QWEN3 = str(model_path("llama")), str(model_path("qwen3"))
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    return cli.build_parser()[0].parse_args(["serve", *arguments])
+    return build_parser()[0].parse_args(["serve", *arguments])
 
 
 def test_engine_flags_belong_to_their_block() -> None:
@@ -154,7 +155,7 @@ def test_two_models_are_served_until_a_signal_ends_it(number: int) -> None:
                 assert answer.status_code == 200
                 server.send_signal(number)
                 answer.read()
-            assert server.wait(30) == 0 and "a server is done then: 0" in cli.EXIT_CODES
+            assert server.wait(30) == 0 and "a server is done then: 0" in EXIT_CODES
         finally:
             server.kill()
         said = server.stderr.read()

@@ -11,7 +11,8 @@ from engine import keyring_store, settings_store
 from engine.api import flags
 from engine.cache import disk
 from engine.cache.disk import DiskStore
-from engine.cli import build_parser, main
+from engine.cli import main
+from engine.command_line import build_parser
 from engine.config import AppSettings, DiskCacheConfig
 from tests.ring import Ring
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.api.flags import blocks
-from engine.cli import build_parser
+from engine.command_line import build_parser
 from engine.config import EngineConfig, Precision, Residency, SamplingParams, Spec
 from engine.devices import Device
 from engine.draft.parking import ParkedDrafter
