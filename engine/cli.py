@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import json
 import logging
 import logging.handlers
 import os
@@ -55,6 +56,10 @@ class Console:
         self.clear()
         sys.stdout.write(text + end)
         sys.stdout.flush()
+
+    def json(self, facts: dict[str, Any] | list[int]) -> None:
+        """Write what the command is for as JSON, in one line."""
+        self.data(json.dumps(facts, ensure_ascii=False, allow_nan=False))
 
     def say(self, text: str) -> None:
         """Tell the user something, unless that was not wanted."""

@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def tokenize(args: argparse.Namespace, console: Console) -> None:
     tokenizer = _tokenizer(model_path(args, console), console)
     ids = tokenizer.encode(text, special=args.special)
     if not args.pieces:
-        console.data(json.dumps(ids))
+        console.json(ids)
         return
     for token in ids:
         console.data(f"{token}\t{json.dumps(tokenizer.token_text(token), ensure_ascii=False)}")
@@ -124,7 +124,7 @@ def render(args: argparse.Namespace, console: Console) -> None:
         console.say("The file has no chat template; a common one is used.")
     prompt = not args.no_generation_prompt
     if args.ids:
-        console.data(json.dumps(template.encode(messages, tools, prompt)))
+        console.json(template.encode(messages, tools, prompt))
     else:
         console.data(template.render(messages, tools, prompt), end="")
 
@@ -149,7 +149,7 @@ def perplexity(args: argparse.Namespace, console: Console) -> None:
             "precision": precision,
             "model": model.info.name,
         }
-        _write_json(facts, console)
+        console.json(facts)
     else:
         console.data(f"{found.value:.4f}")
     console.say(
@@ -162,7 +162,7 @@ def inspect(args: argparse.Namespace, console: Console) -> None:
     """List what a model file holds, without reading its weights."""
     facts = describe(model_path(args, console))
     if args.json:
-        _write_json(facts, console)
+        console.json(facts)
     else:
         console.data(show(facts, tensors=args.tensors, metadata=args.metadata))
 
@@ -202,7 +202,7 @@ def bench(args: argparse.Namespace, console: Console) -> None:
             **report.facts(),
             "memory": memory,
         }
-        _write_json(facts, console)
+        console.json(facts)
         return
     console.data(f"{info.name} ({info.architecture}, {info.quant}, {size_text(info.file_bytes)})")
     threads = f", {plan.threads} threads" if plan.device == "cpu" else ""
@@ -219,7 +219,7 @@ def selftest(args: argparse.Namespace, console: Console) -> None:
 
     report = trial.run(args.device, progress)
     if args.json:
-        _write_json(report.facts(), console)
+        console.json(report.facts())
     else:
         console.data(report.text())
     if not report.passed:
@@ -260,7 +260,7 @@ def _bench_api(args: argparse.Namespace, console: Console) -> None:
     if args.json:
         facts = {"prompt_tokens": overhead.PROMPT_TOKENS, "request_ms": added.request_ms.facts()}
         facts |= {"token_ms": added.token_ms.facts(), "cached_turn": turn.facts()}
-        return _write_json(facts, console)
+        return console.json(facts)
     console.data(
         f"a request of {overhead.PROMPT_TOKENS:,} tokens{added.request_ms.median:>10.2f} ms"
     )
@@ -286,7 +286,7 @@ def devices(args: argparse.Namespace, console: Console) -> None:
             }
             for device in found
         ]
-        _write_json({"devices": facts, "problem": problem}, console)
+        console.json({"devices": facts, "problem": problem})
     else:
         for device in found:
             memory = f"{size_text(device.memory_free)} of {size_text(device.memory_total)} free"
@@ -345,7 +345,7 @@ def cache(args: argparse.Namespace, console: Console) -> None:
     held = disk.usage(folder)
     if args.json:
         facts = {"folder": str(folder), "on": config.disk_cache, "files": held.files}
-        console.data(json.dumps({**facts, "bytes": held.bytes}))
+        console.json({**facts, "bytes": held.bytes})
         return
     console.data(f"{size_text(held.bytes)} in {held.files:,} files")
     console.say(f"They are in {folder}.")
@@ -369,7 +369,3 @@ def _tokenizer(path: Path, console: Console) -> Tokenizer:
 def _whole_pages(n: int) -> int:
     """`n` tokens rounded up to whole pages."""
     return max(_PAGE, -(-n // _PAGE) * _PAGE)
-
-
-def _write_json(facts: dict[str, Any], console: Console) -> None:
-    console.data(json.dumps(facts, ensure_ascii=False, allow_nan=False))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import subprocess
 import sys
 import threading
@@ -68,7 +67,7 @@ def draft_check(args: argparse.Namespace, console: Console) -> None:
     )  # fmt: skip
     console.clear()
     if args.json:
-        console.data(json.dumps(asdict(report), ensure_ascii=False, allow_nan=False))
+        console.json(asdict(report))
     else:
         console.data(show(report))
 
@@ -83,7 +82,7 @@ def draft_bench(args: argparse.Namespace, console: Console) -> None:
         )  # fmt: skip
     console.clear()
     if args.json:
-        console.data(json.dumps({"model": info.name, **found.facts()}))
+        console.json({"model": info.name, **found.facts()})
     else:
         console.data(f"{info.name}, drafter: {found.drafter or 'none'}")
         console.data(found.text())
@@ -117,8 +116,7 @@ def train_draft(args: argparse.Namespace, console: Console) -> None:
     with _stoppable() as cancel:
         made = train(model_path(args, console), out, config, work, report, cancel, start)
     if args.json:
-        facts: dict[str, Any] = {**asdict(made), "path": str(made.path)}
-        console.data(json.dumps(facts))
+        console.json({**asdict(made), "path": str(made.path)})
         return
     for kind, tokens in made.acceptance.items():
         console.data(f"{kind:<10}{tokens:6.2f} tokens a pass")

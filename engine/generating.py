@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -145,7 +144,7 @@ def write_answer(
             facts["reasoning_tokens"] = usage.reasoning_tokens
         if request.logprobs is not None:
             facts["logprobs"] = [_row(one) for one in logprobs]
-        console.data(json.dumps(facts, ensure_ascii=False, allow_nan=False))
+        console.json(facts)
     elif sys.stdout.isatty():
         console.data("")
     rate = f", {usage.decode_rate:.1f} tok/s" if usage.decode_rate else ""

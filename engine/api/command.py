@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api import flags
@@ -16,6 +17,7 @@ from engine.arguments import file_path
 from engine.cache.archive import DiskArchive, open_archive
 from engine.command_model import demo_path, running
 from engine.config import DiskCacheConfig, EngineConfig
+from engine.engine import Engine
 from engine.errors import BadRequest, EngineError
 
 if TYPE_CHECKING:
@@ -35,8 +37,7 @@ def serve(args: argparse.Namespace, console: Console) -> None:
         archive = _archive(flags.disk_cache_config(args), stack, console)
         for model, name, engine_config in wanted:
             path = demo_path(console) if model is None else file_path(model, "model")
-            engine = stack.enter_context(running(path, engine_config, console))
-            engine.read_vocabulary()
+            engine = _engine(stack, path, engine_config, console)
             engine.keep_in(archive)
             served = Served(engine, name)
             _name_apart(served, server.models.all)
@@ -64,6 +65,14 @@ def _archive(
         return None
     stack.callback(archive.close)
     return archive
+
+
+def _engine(
+    stack: contextlib.ExitStack, path: Path, config: EngineConfig, console: Console
+) -> Engine:
+    engine = stack.enter_context(running(path, config, console))
+    engine.read_vocabulary()  # no client waits for it then
+    return engine
 
 
 def _name_apart(served: Served, others: list[Served]) -> None:

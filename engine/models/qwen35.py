@@ -7,7 +7,7 @@ in tiled order (v-head j with k-head j % n_k_heads) and stores ssm_a as -exp(A_l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from engine.errors import ModelFileError, UnsupportedModel
@@ -38,16 +38,7 @@ class HybridConfig:
     @property
     def shape(self) -> Shape:
         """What a backend must allocate."""
-        d = self.dense
-        return Shape(
-            n_layers=self.n_layers,
-            n_embd=d.n_embd,
-            n_vocab=d.n_vocab,
-            n_heads=d.n_heads,
-            n_kv_heads=d.n_kv_heads,
-            head_dim=d.head_dim,
-            delta=self.delta,
-        )
+        return replace(self.dense.shape, n_layers=self.n_layers, delta=self.delta)
 
 
 def read_config(file: ModelFile) -> HybridConfig:
