@@ -1,4 +1,4 @@
-"""Where the keyboard is in a tree of widgets, to put it there again in a tree that was built anew."""
+"""Where the keyboard is in a tree of widgets, to put it there again in one built anew, and where it goes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ def focus_at(root: QWidget, place: Place) -> bool:
         return False
     at.setFocus(Qt.FocusReason.OtherFocusReason)
     return at.window().focusWidget() is at
+
+
+def tab_through(first: QWidget, part: QWidget) -> None:
+    """Let Tab go from `first`, or what takes it before that, through all of `part`, which came later."""
+    start = first
+    while not _takes_tab(first):
+        first = first.previousInFocusChain() or start
+        if first is start:
+            return
+    for child in part.findChildren(QWidget):
+        if _takes_tab(child) and child.focusProxy() is None:
+            QWidget.setTabOrder(first, child)
+            first = child
+
+
+def _takes_tab(widget: QWidget) -> bool:
+    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
 
 
 def _alike(parent: QObject, kind: str) -> list[QObject]:

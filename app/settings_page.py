@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.choose import choose_folder
 from app.crash import diagnostics, log_file
+from app.focus import tab_through
 from app.forms import Field, Row, words
 from app.i18n import told
 from app.page import Page, Services
@@ -147,9 +148,9 @@ class SettingsPage(Page):
         self._others = QVBoxLayout()
         self._others.setContentsMargins(0, 0, 0, 0)
         self._others.setSpacing(theme().space(1))
-        others = QWidget()
-        others.setLayout(self._others)
-        self._add(Row(words(info.title), words(info.help), others, wide=True))
+        self._others_place = QWidget()
+        self._others_place.setLayout(self._others)
+        self._add(Row(words(info.title), words(info.help), self._others_place, wide=True))
         self._shown_others: list[str] | None = None
         name = "load_last_model"
         field = self._add_field(AppSettings, name, self._settings.value.load_last_model)
@@ -252,6 +253,7 @@ class SettingsPage(Page):
             self._others.addWidget(_line(text, remove))
         add = button(self.tr("Add a folder…"), self._add_folder, icon="plus")
         self._others.addWidget(_line(add, None))
+        tab_through(self._others_place, self._others_place)
 
     # Doing
 

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.focus import tab_through
 from app.models.drafter import DrafterChoice, Offer
 from app.models.library import Group, Item, Library
 from app.models.words import (
@@ -96,6 +97,7 @@ class Details(QWidget):
             self._fill(item)
         self._column.addStretch(1)
         self._scroll.setWidget(body)
+        tab_through(self._chat, body)
 
     def _build(self) -> None:
         self._top = QWidget()

@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QRadioButton, QWidget
 
+from app.focus import tab_through
 from app.i18n import told
 from app.models.records import Drafted
 from app.page import Services
@@ -145,6 +146,7 @@ class Drafters(QWidget):
         self.show_figures(self._measured())
         self._grid.activate()
         self._fit_names()
+        tab_through(self, self)
         self.listed.emit()
 
     def _automatic(self, found: Sequence[Candidate]) -> str:

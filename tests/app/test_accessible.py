@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from app.models.library import Library
 from app.page import Services
 from app.rail import RailButton
 from app.theme import theme
+from app.tune.page import TunePage
 from app.window import LEAST, PAGES, MainWindow
 
 INTERACTIVE = (
@@ -116,6 +118,31 @@ def test_the_tab_key_goes_round(qtbot: QtBot, real: MainWindow, page: str) -> No
     assert real.focusWidget() is start, "it comes back to where it began"
     assert any(real.stack.isAncestorOf(w) for w in seen)
     assert all(w.isVisible() and w.isEnabled() for w in seen)
+
+
+@pytest.mark.parametrize("page", ["models", "tune", "settings"])
+def test_the_tab_key_goes_down_a_page_also_through_what_came_later(
+    qtbot: QtBot, real: MainWindow, page: str
+) -> None:
+    with qtbot.waitSignal(real.services.controller.model_changed):
+        real.services.controller.load(Path("/models/tiny.gguf"))
+    real.resize(1400, 3000)
+    real.navigate(page)
+    shown = real.page
+    assert shown is not None
+    if isinstance(shown, TunePage):
+        qtbot.waitUntil(lambda: len(shown.drafters.values) > 1)
+    QApplication.processEvents()
+    places = []
+    widget = shown.nextInFocusChain()
+    while widget is not shown:
+        takes_it = widget.isVisible() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        if takes_it and shown.isAncestorOf(widget) and widget.focusProxy() is None:
+            places.append((widget.mapTo(shown, widget.rect().center()).y(), widget))
+        widget = widget.nextInFocusChain()
+    row = theme().size("control")
+    wrong = [(a, b) for (y, a), (below, b) in itertools.pairwise(places) if below < y - row]
+    assert not wrong
 
 
 def test_the_window_can_be_made_small_again_after_large_text(
