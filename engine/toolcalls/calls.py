@@ -12,6 +12,11 @@ from engine.reader import Reader
 
 Write = Callable[[str], None]
 
+JSON = "json"
+"""In the place of a type: the value is written as JSON, so that a string has quotes."""
+
+_HOPS = 8
+_UNIONS = ("anyOf", "oneOf", "allOf")
 _TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
 
 
@@ -62,11 +67,12 @@ class Calls:
         """The call that began last is over."""
         self._say(ToolCallEnd(self.n - 1, complete))
 
-    def schema(self, name: str, key: str) -> Mapping[str, Any]:
-        """What a tool says of one of its arguments."""
-        properties = self.known[name].get("properties")
+    def types(self, name: str, key: str) -> list[str]:
+        """The JSON types that a tool names for one of its arguments."""
+        schema = self.known[name]
+        properties = schema.get("properties")
         found = properties.get(key) if isinstance(properties, Mapping) else None
-        return found if isinstance(found, Mapping) else {}
+        return types_of(found, schema) if isinstance(found, Mapping) else []
 
 
 class Members:
@@ -102,26 +108,54 @@ def _refuse(word: str) -> None:
 
 def of_type(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema that asks for nothing but the type of another one."""
-    types = [kind for kind in types_of(schema) if kind in _TYPES]
+    types = [kind for kind in types_of(schema, schema) if kind in _TYPES]
     return {"type": types} if types else {}
 
 
-def types_of(schema: Mapping[str, Any]) -> list[str]:
-    """The JSON types that a schema names, in order; none where it does not say."""
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return [kind]
-    if isinstance(kind, list):
-        return [k for k in kind if isinstance(k, str)]
-    for key in ("anyOf", "oneOf"):
-        options = schema.get(key)
-        if isinstance(options, list):
-            found = [t for o in options if isinstance(o, Mapping) for t in types_of(o)]
-            return list(dict.fromkeys(found))
+def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema, or the one in `root` that it refers to."""
+    for _ in range(_HOPS):
+        place = schema.get("$ref")
+        if not isinstance(place, str) or not place.startswith("#/"):
+            break
+        found: Any = root
+        for key in place[2:].split("/"):
+            key = key.replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            break
+        schema = found
+    return schema
+
+
+def types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
+    """The JSON types that a schema in `root` names, in order; none where it does not say."""
+    types: dict[str, None] = {}
+    left, seen = [schema], set()
+    while left:
+        part = resolved(left.pop(), root)
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        kind = part.get("type")
+        if isinstance(kind, (str, list)):
+            kinds = [kind] if isinstance(kind, str) else kind
+            types |= dict.fromkeys(k for k in kinds if isinstance(k, str))
+            continue
+        options = next((o for key in _UNIONS if isinstance(o := part.get(key), list)), None)
+        if options is not None:
+            left += reversed([option for option in options if isinstance(option, Mapping)])
+            continue
+        values = values_of(part)
+        if values and all(isinstance(value, str) for value in values):
+            types["string"] = None
+    return list(types)
+
+
+def values_of(schema: Mapping[str, Any]) -> list[Any]:
+    """The values that a schema names; none where it allows others too."""
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if isinstance(values, list) and values and all(isinstance(v, str) for v in values):
-        return ["string"]
-    return []
+    return values if isinstance(values, list) else []
 
 
 def typed(text: str, types: list[str]) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from engine.reader import Reader, Reading, begun
-from engine.toolcalls.calls import Calls, Members, loads, new_call_id, types_of
+from engine.toolcalls.calls import JSON, Calls, Members, loads, new_call_id
 from engine.toolcalls.marks import (
     DSML,
     GEMMA,
@@ -246,7 +246,7 @@ def _parameters(calls: Calls, name: str) -> Reading[bool]:
         if key is None:
             return False
         members.key(key.strip())
-        types = types_of(calls.schema(name, key.strip()))
+        types = calls.types(name, key.strip())
         if not (yield from tagged_value(reader, calls.write, types, ends, lines=True)):
             return False
         yield from reader.space()
@@ -275,7 +275,7 @@ def _keyed(calls: Calls) -> Reading[None]:
             _cut(calls)
             return
         members.key(key.strip())
-        types = types_of(calls.schema(name, key.strip()))
+        types = calls.types(name, key.strip())
         if not (
             yield from tagged_value(reader, calls.write, types, (("</arg_value>", marks, True),))
         ):
@@ -350,9 +350,9 @@ def _invokes(calls: Calls, opener: str) -> Reading[None]:
             if key is None or kind is None:
                 break
             members.key(key)
-            types = types_of(calls.schema(name, key))
+            types = calls.types(name, key)
             if 'string="' in kind:
-                types = ["string"] if 'string="true"' in kind else []
+                types = ["string"] if 'string="true"' in kind else [JSON]
             end = "</" + mark[1:].split(" ")[0] + ">"
             ends = ((end, (*parameters, invoke_end), True),)
             if not (yield from tagged_value(reader, calls.write, types, ends)):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.tokenizer import Tokenizer
-from engine.toolcalls.calls import types_of
+from engine.toolcalls.calls import resolved, types_of, values_of
 from engine.toolcalls.marks import (
     DSML,
     GEMMA,
@@ -152,13 +152,20 @@ class CallGrammar:
         return f"{self._text(name)} {nl}? {members} {self._text('</tool_call>')}"
 
     def _dsml(self, name: str, schema: Mapping[str, Any]) -> str:
+        end = f"</{DSML}parameter>"
+
         def value(key: str, part: Any) -> str:
-            text = types_of(part) == ["string"]
-            said = "true" if text else "false"
-            head = self._text(f'<{DSML}parameter name="{key}" string="{said}">')
-            return (
-                f"{head} {self._value(part, schema, f'</{DSML}parameter>')} {self._text(chr(10))}"
-            )
+            types = types_of(part, schema)
+            heads = [
+                f'<{DSML}parameter name="{key}" string="{said}">' for said in ("true", "false")
+            ]
+            text, plain = (self._text(head) for head in heads)
+            if types == ["string"]:
+                return f"{text} {self._value(part, schema, end)} {self._text(chr(10))}"
+            said = f"{plain} @{self._json(_alone(part, schema))} {self._text(end)}"
+            if not types or "string" in types:
+                said = f"({text} {self._upto(end)} | {said})"
+            return f"{said} {self._text(chr(10))}"
 
         def free() -> str:
             head = self._text(f'<{DSML}parameter name="')
@@ -194,7 +201,7 @@ class CallGrammar:
         return f"{self._text('{')} ({rule} ({self._text(',')} {rule})*){empty} {self._text('}')}"
 
     def _gemma_value(self, schema: Any, root: Mapping[str, Any], depth: int) -> str:
-        types = types_of(schema) if isinstance(schema, Mapping) else []
+        types = types_of(schema, root) if isinstance(schema, Mapping) else []
         options = []
         for kind in types:
             if kind == "string":
@@ -250,14 +257,19 @@ class CallGrammar:
         return " ".join(parts)
 
     def _value(self, part: Mapping[str, Any], root: Mapping[str, Any], stop: str) -> str:
-        """A value as it stands between tags, and the tag behind it."""
-        if types_of(part) != ["string"]:
-            shared = {k: root[k] for k in ("$defs", "definitions") if k in root}
-            return f"@{self._json({**part, **shared})} {self._text(stop)}"
-        values = part.get("enum")
-        if isinstance(values, list) and values:
-            return "(" + " | ".join(self._text(v) for v in values) + f") {self._text(stop)}"
+        """A value as it stands between tags, where texts have no quotes, and the tag behind it."""
+        types, values = types_of(part, root), values_of(resolved(part, root))
+        if values and not any(isinstance(value, (dict, list)) for value in values):
+            texts = (value if isinstance(value, str) else json.dumps(value) for value in values)
+            return "(" + " | ".join(map(self._text, texts)) + f") {self._text(stop)}"
+        if types and "string" not in types:
+            return f"@{self._json(_alone(part, root))} {self._text(stop)}"
         return self._upto(stop)
+
+
+def _alone(part: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema in `root`, with what it may refer to."""
+    return {**part, **{key: root[key] for key in ("$defs", "definitions") if key in root}}
 
 
 def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from engine.config import SamplingParams
 from engine.errors import BadRequest
 from engine.grammar import MAX_SOURCE, FromOpener, Grammars, Whole, Without, whole_form, with_space
 from engine.output import OutputParser
-from engine.prepare import call_grammar as tools_grammar
 from engine.prepare import opener_tokens
 from engine.reasoning import THINK
 from engine.sampling import Sampler
@@ -249,43 +247,6 @@ def takes(g: Grammars, grammar: Any, text: str) -> bool:
         follower.take(token)
     (end,) = g.tokenizer.eos_ids
     return may(follower, end)
-
-
-ODD = tool(
-    "odd", n={"type": "integer"}, s={"type": "string", "pattern": "(?=x)"}, r={"$ref": "#/no"}
-)
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_schema_that_cannot_be_followed_frees_its_own_arguments_alone(style: Style) -> None:
-    g = grammars()
-    model: Any = SimpleNamespace(template=SimpleNamespace(text=""))
-    grammar = tools_grammar(g, style, [*TOOLS, ODD], True, model)
-    text = CALLS[STYLES[style]]
-    assert takes(g, grammar, text)
-    if (
-        style is not Style.GEMMA
-    ):  # which writes the keys of objects in any order, as often as it likes
-        assert not takes(g, grammar, text.replace("days", "nights"))
-    if style is Style.JSON:
-        odd = text.replace("get_weather", "odd").replace(
-            '"city": "Rome", "days": 2', '"n": 2, "r": [1]'
-        )
-        assert takes(g, grammar, odd)
-        assert not takes(g, grammar, odd.replace('"n": 2', '"n": "two"'))
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_arguments_that_no_schema_tells_may_be_any(style: Style) -> None:
-    g = grammars()
-    assert takes(g, call_grammar(g, style, known={"get_weather": {}}), CALLS[STYLES[style]])
-
-
-def test_a_strict_tool_whose_schema_cannot_be_followed_is_refused() -> None:
-    model: Any = SimpleNamespace(template=SimpleNamespace(text=""))
-    strict = {"type": "function", "function": {**ODD["function"], "strict": True}}
-    with pytest.raises(BadRequest, match="'odd' is strict"):
-        tools_grammar(grammars(), Style.JSON, [*TOOLS, strict], True, model)
 
 
 @pytest.mark.parametrize("control", [True, False])
