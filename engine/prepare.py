@@ -21,7 +21,7 @@ from engine.grammar import (
 )
 from engine.loading import LoadedModel, check_ids
 from engine.output import OutputParser
-from engine.reasoning import MARKS, Marks, opened_by
+from engine.reasoning import MARKS, Marks, known_to, opened_by
 from engine.steering import Constraint, Steering
 from engine.tokenizer import Tokenizer
 from engine.toolcalls.calls import declared, of_type
@@ -165,7 +165,7 @@ def _steering(
     if request.sampling.max_tokens is not None:
         room = min(room, request.sampling.max_tokens)
     until = model.info.thinking.think_until(request.thinking, room)
-    marks = opened or _known_marks(model)
+    marks = opened or known_to(model.template.text)
     may_think = marks is not None and not any(end.rstrip().endswith(m.close) for m in MARKS)
     constraint = _constraint(model, request, tools, may_think)
     if constraint is None and (until is None or not may_think):
@@ -185,11 +185,6 @@ def _steering(
         tokenizer.vocab_size, tokenizer.detokenizer(shown=shown), OutputParser(opened), constraint,
         until if closing else None, closing, opening,
     )  # fmt: skip
-
-
-def _known_marks(model: LoadedModel) -> Marks | None:
-    """The marks of thinking that the template knows."""
-    return next((m for m in MARKS if m.close in model.template.text), None)
 
 
 def _constraint(

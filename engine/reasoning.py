@@ -158,6 +158,11 @@ def opened_by(prompt: str) -> Marks | None:
     return next((marks for marks in MARKS if tail.endswith(marks.open)), None)
 
 
+def known_to(template: str) -> Marks | None:
+    """The marks of thinking that a chat template knows."""
+    return next((marks for marks in MARKS if marks.close in template), None)
+
+
 def split_thinking(text: str) -> Parts:
     """Split a whole text; a closing mark alone ends thinking that the prompt's template began.
 

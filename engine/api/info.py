@@ -18,7 +18,7 @@ from engine.api.schemas import Body, Many
 from engine.api.served import Models, Served
 from engine.api.wire import JsonResponse
 from engine.config import SamplingParams
-from engine.reasoning import EFFORTS
+from engine.reasoning import EFFORTS, known_to
 from engine.version import version
 
 router = APIRouter()
@@ -150,6 +150,7 @@ def props(request: Request) -> Response:
     info = first.loaded if first else None
     sampling = info.sampling if info else None
     config = first.engine.config if first else None
+    template = first.engine.chat_template if first else None
     numbers = first.engine.metrics() if first else None
     drafting = numbers.speculation if numbers else None
     limits = info.thinking if info else None
@@ -181,7 +182,7 @@ def props(request: Request) -> Response:
                 "max_concurrency": config.max_concurrency if config else None,
             },
             "reasoning": {
-                "supported": True,
+                "supported": template is not None and known_to(template.text) is not None,
                 "default": models.config.thinking,
                 "efforts": list(EFFORTS),
             },

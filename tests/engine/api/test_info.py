@@ -96,6 +96,7 @@ def test_props_follow_luceboxs_schema(client: httpx.Client) -> None:
     assert props["model_alias"] == "tiny"
     assert props["model_path"] == "llama.gguf"  # a name, never where it lies
     assert "/v1/chat/completions" in props["api"]["endpoints"]
+    assert props["reasoning"]["supported"] is False, "its template knows no marks of thinking"
     assert props["prefix_cache"]["capacity"] > 0 and "lifetime_hits" in props["prefix_cache"]
 
 
