@@ -20,8 +20,8 @@ from engine.cache import exchange
 from engine.cache.snapshot import Archive, Snapshot
 from engine.chat import ChatTemplate
 from engine.config import EngineConfig
-from engine.encoder import Encoder
 from engine.errors import DeviceFault, EngineError, NoModel, OutOfMemory, as_engine_error
+from engine.job_thread import JobThread
 from engine.loading import LoadedModel, OnProgress, load_model
 from engine.memory import memory_parts, on_card
 from engine.metrics import Meter, Metrics
@@ -82,10 +82,10 @@ class Engine:
         self._ahead = Ahead()
         self._mail = Mail()
         self._submitted: dict[int, OnEvent] = {}
-        self._encoder = Encoder("encoder")
+        self._encoder = JobThread("encoder")
         # Schemas may take seconds, and other prompts must not wait for them.
-        self._former = Encoder("former")
-        self._reader = Encoder("archive")
+        self._former = JobThread("former")
+        self._reader = JobThread("archive")
         self.archive: Archive | None = None
         self._new_id = request_ids()
         self._meter = Meter()

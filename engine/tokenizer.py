@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import itertools
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from enum import IntEnum
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
-import tokenizers
-from tokenizers import models, pre_tokenizers
-
+from engine.encoders import (
+    BYTE_TOKEN,
+    KEY,
+    TokenType,
+    byte_alphabet,
+    byte_level,
+    faulty,
+    sentencepiece,
+    spaced_merges,
+    special_id,
+)
 from engine.errors import BadRequest, ModelFileError, UnsupportedModel
-from engine.gguf import meta_array, meta_bool, meta_int, meta_str
+from engine.gguf import meta_array, meta_bool, meta_str
 from engine.markers import Markers
 from engine.pretokenizers import DEFAULT, RULES, Rule
 from engine.remembered import Encode, Remembered
-from engine.sentencepiece import SPACE, GreedyMerges
+from engine.sentencepiece import SPACE
 
-_KEY = "tokenizer.ggml."
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_BETWEEN = re.compile("[a-z] [a-z]")
 _UNKNOWN_TEXT = " \u2047 "
 
 # Texts that end a turn or an answer. The first kind cannot be anything else; the second counts only where
@@ -51,17 +53,6 @@ _END_OF_TURN_IF_CONTROL = frozenset(
     )
 )
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-
-
-class TokenType(IntEnum):
-    """The numbers of `tokenizer.ggml.token_type`."""
-
-    NORMAL = 1
-    UNKNOWN = 2
-    CONTROL = 3
-    USER_DEFINED = 4
-    UNUSED = 5
-    BYTE = 6
 
 
 class Tokenizer:
@@ -139,7 +130,7 @@ class Tokenizer:
         text, kind = self.token_text(token), self._types[token]
         if kind in (TokenType.CONTROL, TokenType.USER_DEFINED):
             return text.encode()
-        if kind == TokenType.BYTE and (match := _BYTE_TOKEN.fullmatch(text)):
+        if kind == TokenType.BYTE and (match := BYTE_TOKEN.fullmatch(text)):
             return bytes([int(match[1], 16)])
         if self._byte_of is None:
             if kind == TokenType.UNKNOWN:
@@ -267,58 +258,42 @@ def _without_lone_surrogates(text: str) -> str:
 
 
 def _build(meta: Mapping[str, Any]) -> Tokenizer:
-    model = meta_str(meta, _KEY + "model")
+    model = meta_str(meta, KEY + "model")
     if model not in ("gpt2", "llama", "gemma4"):
         raise UnsupportedModel(
             f"The tokenizer is of kind {model!r}, expected gpt2, llama or gemma4. "
             "This version cannot read its text."
         )
-    tokens = [t or f"[EMPTY_{i}]" for i, t in enumerate(meta_array(meta, _KEY + "tokens", str))]
+    tokens = [t or f"[EMPTY_{i}]" for i, t in enumerate(meta_array(meta, KEY + "tokens", str))]
     if not tokens:
-        raise _faulty(f"{_KEY}tokens is empty, expected the vocabulary")
+        raise faulty(f"{KEY}tokens is empty, expected the vocabulary")
     if len(set(tokens)) != len(tokens):
         text, count = Counter(tokens).most_common(1)[0]
-        raise _faulty(f"{_KEY}tokens holds {text!r} {count} times, expected each token once")
+        raise faulty(f"{KEY}tokens holds {text!r} {count} times, expected each token once")
     normal = [int(TokenType.NORMAL)] * len(tokens)
-    types = list(meta_array(meta, _KEY + "token_type", int, normal, len(tokens)))
+    types = list(meta_array(meta, KEY + "token_type", int, normal, len(tokens)))
     warnings: list[str] = []
     bos, ends = _ends(meta, tokens, types, warnings)
     add_bos = True
     byte_of: Mapping[str, int] | None = None
     cut: re.Pattern[str] | None = None
     if model == "llama":
-        encoder: Encode = _sentencepiece(meta, tokens, types)
+        encoder: Encode = sentencepiece(meta, tokens, types)
     elif model == "gemma4":
-        encoder = _spaced_merges(meta, tokens, types, warnings)
+        encoder = spaced_merges(meta, tokens, types, warnings)
     else:
         rule = _rule(meta, warnings)
         add_bos = rule.add_bos
-        byte_of = {c: b for b, c in enumerate(_byte_alphabet())}
-        encoder, cut = _byte_level(meta, tokens, types, rule, warnings)
+        byte_of = {c: b for b, c in enumerate(byte_alphabet())}
+        encoder, cut = byte_level(meta, tokens, types, rule, warnings)
     # Some of Gemma 4's files wrongly say false.
-    add_bos = meta_bool(meta, _KEY + "add_bos_token", add_bos) or model == "gemma4"
+    add_bos = meta_bool(meta, KEY + "add_bos_token", add_bos) or model == "gemma4"
     return Tokenizer(
         tokens, types, encoder, byte_of, bos_id=bos, end_ids=ends,
         add_bos=add_bos,
-        strip_first_space=model == "llama" and meta_bool(meta, _KEY + "add_space_prefix", True),
+        strip_first_space=model == "llama" and meta_bool(meta, KEY + "add_space_prefix", True),
         warnings=tuple(warnings), cut=cut,
     )  # fmt: skip
-
-
-def _faulty(what: str) -> ModelFileError:
-    return ModelFileError(
-        f"{what}. The file is damaged or made by a faulty tool; get another version of the model."
-    )
-
-
-def _special_id(meta: Mapping[str, Any], name: str, n_tokens: int) -> int | None:
-    token = meta_int(meta, _KEY + name, -1)
-    # Writers say "none" with the largest number of 32 bits.
-    if token in (-1, 2**32 - 1):
-        return None
-    if not 0 <= token < n_tokens:
-        raise _faulty(f"{_KEY}{name} is {token}, expected 0 to {n_tokens - 1}")
-    return token
 
 
 def _ends(
@@ -326,7 +301,7 @@ def _ends(
 ) -> tuple[int | None, set[int]]:
     """The BOS token and all that end an answer; corrects `types` where these are plainly wrong."""
     n = len(tokens)
-    ends = {token for key in _END_KEYS if (token := _special_id(meta, key, n)) is not None}
+    ends = {token for key in _END_KEYS if (token := special_id(meta, key, n)) is not None}
     declared = frozenset(ends)
     for token, text in enumerate(tokens):
         if text in _END_OF_TURN:
@@ -345,11 +320,11 @@ def _ends(
     # Gemma 4 knows it as a tag of HTML.
     if "</s>" in texts and "<|tool_response>" in texts:
         ends -= {texts["</s>"]} - declared
-    return _special_id(meta, "bos_token_id", n), ends
+    return special_id(meta, "bos_token_id", n), ends
 
 
 def _rule(meta: Mapping[str, Any], warnings: list[str]) -> Rule:
-    name = meta_str(meta, _KEY + "pre", "")
+    name = meta_str(meta, KEY + "pre", "")
     if name in RULES:
         return RULES[name]
     found = f"does not know the pre-tokenizer {name!r}" if name else "finds no pre-tokenizer named"
@@ -357,143 +332,3 @@ def _rule(meta: Mapping[str, Any], warnings: list[str]) -> Rule:
         f"This version {found}; answers may be worse, since text is cut by a common rule."
     )
     return DEFAULT
-
-
-def _byte_alphabet() -> list[str]:
-    """The character that byte-level vocabularies write for each byte (GPT-2)."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    return [chr(b if b in printable else next(others)) for b in range(256)]
-
-
-def _byte_pairs(
-    meta: Mapping[str, Any], tokens: list[str], warnings: list[str], **options: Any
-) -> tokenizers.Tokenizer:
-    """The library's tokenizer with the file's vocabulary and merges.
-
-    A merge of pieces that are no tokens, or that makes none, is left out with a warning: it can lead to no
-    token, and the library panics at it.
-    """
-    vocab = {text: token for token, text in enumerate(tokens)}
-    texts = meta_array(meta, _KEY + "merges", str)
-    merges = [*map(_cut, texts)]
-    named = itertools.chain(itertools.chain.from_iterable(merges), map("".join, merges))
-    if not all(map(vocab.__contains__, named)):
-        if (
-            half := next((t for t, m in zip(texts, merges, strict=True) if not m[1]), None)
-        ) is not None:
-            raise _faulty(f"{_KEY}merges holds {half[:80]!r}, expected two tokens")
-        good = [m for m in merges if {*m, "".join(m)} <= vocab.keys()]
-        bad = next(
-            t for t, m in zip(texts, merges, strict=True) if not {*m, "".join(m)} <= vocab.keys()
-        )
-        warnings.append(
-            f"{len(merges) - len(good):,} of {len(merges):,} merges name no tokens and are left out,"
-            f" the first is {bad[:80]!r}; text may be cut in other places than the model expects."
-        )
-        merges = good
-    return tokenizers.Tokenizer(models.BPE(vocab, merges, **options))
-
-
-def _cut(merge: str) -> tuple[str, str]:
-    # The first part may itself begin with a space. No token is empty, so "" is found out later.
-    cut = merge.find(" ", 1)
-    return (merge[:cut], merge[cut + 1 :]) if cut > 0 else (merge, "")
-
-
-def _visible(tokens: list[str], types: list[int]) -> dict[str, int]:
-    """User-defined tokens: found in any text as they stand, ahead of all merges."""
-    return {
-        text: token
-        for token, (text, kind) in enumerate(zip(tokens, types, strict=True))
-        if kind == TokenType.USER_DEFINED
-    }
-
-
-def _byte_level(
-    meta: Mapping[str, Any], tokens: list[str], types: list[int], rule: Rule, warnings: list[str]
-) -> tuple[Encode, re.Pattern[str] | None]:
-    engine = _byte_pairs(meta, tokens, warnings, ignore_merges=rule.whole_words)
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(tokenizers.Regex(p), "isolated") for p in rule.patterns]
-        + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    visible = Markers(_visible(tokens, types))
-
-    def merge(text: str) -> list[int]:
-        [ids] = _encoded(engine, [text])
-        return ids
-
-    # Nearly all rules begin a word at a space between letters, whatever comes before and behind. (The sample
-    # is joined here, since sentences in sources are collected for translation.)
-    words = [place for _, place in engine.pre_tokenizer.pre_tokenize_str(" ".join(("ab", "cd")))]
-    apart = words == [(0, 2), (2, 5)]
-    apart = apart and not any(re.search("[a-z] ", text) for text in _visible(tokens, types))
-    return lambda text, first: visible.encode(text, merge), _BETWEEN if apart else None
-
-
-def _spaced_merges(
-    meta: Mapping[str, Any], tokens: list[str], types: list[int], warnings: list[str]
-) -> Encode:
-    """Merges on plain text whose spaces are written as `SPACE`, line by line, with byte fallback."""
-    unknown = _special_id(meta, "unknown_token_id", len(tokens))
-    engine = _byte_pairs(
-        meta, tokens, warnings, byte_fallback=True, fuse_unk=True,
-        unk_token=None if unknown is None else tokens[unknown],
-    )  # fmt: skip
-    visible = Markers(_visible(tokens, types))
-    # Merges need not make every run of line ends that is a token.
-    runs = {text: token for token, text in enumerate(tokens) if not text.strip("\n")}
-
-    def merge(text: str) -> list[int]:
-        lines = re.findall(r"\n+|[^\n]+", text.replace(" ", SPACE))
-        merged = iter(_encoded(engine, [line for line in lines if line not in runs]))
-        ids: list[int] = []
-        for line in lines:
-            ids += [runs[line]] if line in runs else next(merged)
-        return ids
-
-    return lambda text, first: visible.encode(text, merge)
-
-
-def _encoded(engine: tokenizers.Tokenizer, texts: list[str]) -> list[list[int]]:
-    """The ids of each text; unlike `encode` it lets other threads run meanwhile, and is faster."""
-    return [found.ids for found in engine.encode_batch_fast(texts, add_special_tokens=False)]
-
-
-def _sentencepiece(meta: Mapping[str, Any], tokens: list[str], types: list[int]) -> Encode:
-    scores = meta_array(meta, _KEY + "scores", float, length=len(tokens))
-    if not all(map(math.isfinite, scores)):
-        raise _faulty(f"{_KEY}scores holds a number that is not finite")
-    mergeable = (TokenType.NORMAL, TokenType.USER_DEFINED, TokenType.UNUSED)
-    merges = GreedyMerges(
-        {t: i for i, (t, kind) in enumerate(zip(tokens, types, strict=True)) if kind in mergeable},
-        scores,
-        frozenset(i for i, kind in enumerate(types) if kind == TokenType.UNUSED),
-        _byte_ids(tokens, types),
-        _special_id(meta, "unknown_token_id", len(tokens)),
-    )
-    prefix = meta_bool(meta, _KEY + "add_space_prefix", True)
-    visible = Markers({t.replace(" ", SPACE): i for t, i in _visible(tokens, types).items()})
-
-    def encode(text: str, first: bool) -> list[int]:
-        text = text.replace(" ", SPACE)
-        return visible.encode(SPACE + text if first and prefix else text, merges.encode)
-
-    return encode
-
-
-def _byte_ids(tokens: Sequence[str], types: Sequence[int]) -> list[int] | None:
-    """The ids of the 256 byte tokens in order of their bytes, None if there are none."""
-    found: dict[int, int] = {}
-    for token, (text, kind) in enumerate(zip(tokens, types, strict=True)):
-        if kind == TokenType.BYTE:
-            match = _BYTE_TOKEN.fullmatch(text)
-            if not match:
-                raise _faulty(
-                    f"{_KEY}tokens has the byte token {text[:40]!r}, expected <0x00> to <0xFF>"
-                )
-            found[int(match[1], 16)] = token
-    if found and len(found) != 256:
-        raise _faulty(f"{_KEY}tokens has {len(found)} byte tokens, expected 256 or none")
-    return [found[b] for b in range(256)] if found else None

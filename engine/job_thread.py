@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 
-class Encoder:
+class JobThread:
     """One thread, begun when there is something to do: for templates and tokenizers, since a prompt may be
     long or hostile. Jobs keep their order, and one that fails is logged and holds up none behind it."""
 
