@@ -22,6 +22,12 @@ def test_a_long_repetition_of_any_short_part_is_a_loop() -> None:
         assert 600 <= cut - len(start) <= 600 + LONGEST + 8
 
 
+def test_it_is_found_however_long_the_text_before_it_is() -> None:
+    for lead in range(2000, 9000, 350):
+        cut = length_until_cut([*range(1000, 1000 + lead), *[7, 8, 9] * 500])
+        assert cut is not None and 600 <= cut - lead <= 600 + LONGEST + 8
+
+
 def test_what_repeats_for_a_while_or_nearly_is_no_loop() -> None:
     drawn = random.Random(1)
     assert length_until_cut([7] * 500 + [8] + [7] * 500) is None

@@ -59,6 +59,7 @@ def test_the_one_that_is_complete_first_wins_and_of_those_the_longest() -> None:
     assert run(["xabcd"], ["abcd", "bc"]) == ("xa", "bc")
     assert run(["xabcd"], ["cd", "abcd"]) == ("x", "abcd")
     assert run(["xaaab"], ["aab"]) == ("xa", "aab")
+    assert run(["abababc"], ["ababc"]) == ("ab", "ababc")
 
 
 def test_nothing_passes_after_the_end() -> None:
