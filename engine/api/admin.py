@@ -38,7 +38,12 @@ async def load(request: Request, body: AdminBody = _FIRST) -> Response:
 
     It takes the place of one that was unloaded, else it comes beside those that are there.
     """
-    models: Models = request.app.state.models
+    async with request.app.state.loading:  # who asks for the same model meanwhile finds it loaded
+        served = await _loaded(request.app.state.models, body)
+    return _done(served)
+
+
+async def _loaded(models: Models, body: AdminBody) -> Served:
     served = models.find(body.model) if body.model else next(iter(models.all), None)
     if served is None or (served.last is None and served.loaded is None):
         path, config = await asyncio.to_thread(_in_library, body.model)
@@ -58,7 +63,7 @@ async def load(request: Request, body: AdminBody = _FIRST) -> Response:
     elif served.loaded is None:
         await served.reload()
     models.wake()
-    return _done(served)
+    return served
 
 
 @router.post("/unload")
@@ -82,9 +87,10 @@ async def unpark(request: Request, body: AdminBody = _FIRST) -> Response:
     """Bring a parked model back."""
     models: Models = request.app.state.models
     served = _chosen(request, body)
-    if served.loaded is None:
-        await served.reload()
-        models.wake()
+    async with request.app.state.loading:
+        if served.loaded is None:
+            await served.reload()
+            models.wake()
     return _done(served)
 
 

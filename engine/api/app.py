@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -37,6 +39,7 @@ def bare_app(models: Models) -> FastAPI:
     )
     app.state.models = models
     app.state.responses = ResponseStore()
+    app.state.loading = asyncio.Lock()
     app.state.endpoints = sorted({r.path_format for router in ROUTERS for r in router.routes})  # type: ignore[attr-defined]
     for router in ROUTERS:
         app.include_router(router, responses=RESPONSES)

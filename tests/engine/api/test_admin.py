@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,12 @@ def test_a_model_of_the_library_is_loaded_by_its_name_only(
     settings_store.save(settings)
     for path in (str(folder / "other-model.gguf"), "../other-model", "other-model.gguf/"):
         assert post(client, "/admin/load", model=path)[0] == 404
-    status, answer = post(client, "/admin/load", model="other-model")
-    assert (status, answer["state"]) == (200, "ready")
+    with ThreadPoolExecutor(3) as others:  # who ask for it at once share it
+        told = list(
+            others.map(lambda _: post(client, "/admin/load", model="other-model"), range(3))
+        )
+    status, answer = told[0]
+    assert (status, answer["state"]) == (200, "ready") and told == [told[0]] * 3
     assert len(server.models.all) == 2
     status, said = post(client, "/v1/chat/completions", model=answer["model"], **HELLO)
     assert (status, said["model"]) == (200, answer["model"])
