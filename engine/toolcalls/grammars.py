@@ -238,23 +238,26 @@ class CallGrammar:
     def _members(
         self, schema: Mapping[str, Any], member: Callable[[str, Any], str], free: Callable[[], str]
     ) -> str:
-        """A tool's parameters in their order, of which those that are not required may be missing; any
-        number of `free` ones where the schema does not say which there are.
+        """A tool's parameters: those that are required in their order, and between them any others, since a
+        model that has passed one by could not come back to it; `free` ones where the schema names none.
         """
         properties = schema.get("properties")
-        required = schema.get("required")
-        needed = (
-            {r for r in required if isinstance(r, str)} if isinstance(required, list) else set()
-        )
         if not isinstance(properties, Mapping) or not (
             properties or schema.get("additionalProperties") in (None, False)
         ):
             return f"({self._rule('member', free())})*"
-        parts = []
-        for key, part in properties.items():
-            rule = self._rule("member", member(key, part if isinstance(part, Mapping) else {}))
-            parts.append(rule if key in needed else f"{rule}?")
-        return " ".join(parts)
+        given = schema.get("required")
+        required = (
+            [name for name in given if isinstance(name, str)] if isinstance(given, list) else []
+        )
+        rules = {
+            key: self._rule("member", member(key, part if isinstance(part, Mapping) else {}))
+            for key, part in properties.items()
+        }
+        options = [rule for key, rule in rules.items() if key not in required]
+        others = f"{self._rule('others', ' | '.join(options))}*" if options else ""
+        needed = [rule for key, rule in rules.items() if key in required]
+        return " ".join([others, *(f"{rule} {others}" for rule in needed)])
 
     def _value(self, part: Mapping[str, Any], root: Mapping[str, Any], stop: str) -> str:
         """A value as it stands between tags, where texts have no quotes, and the tag behind it."""

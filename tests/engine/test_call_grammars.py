@@ -108,3 +108,23 @@ def test_a_strict_tool_whose_schema_cannot_be_followed_is_refused() -> None:
     strict = {"type": "function", "function": {**ODD["function"], "strict": True}}
     with pytest.raises(BadRequest, match="'odd' is strict"):
         tools_grammar(grammars(), Style.JSON, [*TOOLS, strict], True, model)
+
+
+@pytest.mark.parametrize("style", SAID)
+def test_arguments_that_may_be_missing_come_in_any_order(style: Style) -> None:
+    found = tool("find", path={"type": "string"}, n={"type": "integer"}, text={"type": "string"})
+    found["function"]["parameters"]["required"] = ["text"]
+
+    def said(*keys: str) -> str:
+        values = {"path": ("true", "a"), "n": ("false", "7"), "text": ("true", "b")}
+        members = [
+            MEMBER[style].format(key, *values[key][0 if style is Style.DSML else 1 :])
+            for key in keys
+        ]
+        return SAID[style].replace("set", "find").format("".join(members))
+
+    g = grammars()
+    grammar = call_grammar(g, style, known=declared([found]))
+    for keys in (["text"], ["text", "n", "path"], ["n", "text", "path"], ["path", "n", "text"]):
+        assert takes(g, grammar, said(*keys)), keys
+    assert not takes(g, grammar, said("path", "n")), "what is required is missing"

@@ -254,7 +254,7 @@ def takes(g: Grammars, grammar: Any, text: str) -> bool:
 def test_any_choice_makes_calls_that_can_be_read(style: Style, control: bool) -> None:
     g = grammars(control)
     ended = 0
-    for seed in range(4):
+    for seed in range(8):
         whole = Whole(g.follow(call_grammar(g, style)))
         text, done = written(whole, g.tokenizer, seed, mark=MARKS.get(style, '"'))
         if not done:
