@@ -83,7 +83,8 @@ class Connection(H11Protocol):
             return False
         if cycle.response_complete or self.scope["http_version"] != "1.1":
             return False
-        self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+        if not self.transport.is_closing():  # asyncio warns of what nobody can take any more
+            self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
         return True
 
     def _look_again(self) -> None:

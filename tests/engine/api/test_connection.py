@@ -9,6 +9,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -20,6 +21,7 @@ from engine.api.server import Server
 from engine.types import Request
 from tests.engine.api.scripted import ScriptedEngine
 
+CONFIG = uvicorn.Config(lambda scope: None, http=Connection, log_config=None)
 Start = Callable[..., tuple[Server, ScriptedEngine]]
 
 
@@ -95,9 +97,10 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         self.held = 0
         self.aborted = False
+        self.written: list[bytes] = []
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        return socket.socket() if name == "socket" else default
+        return SimpleNamespace(setsockopt=lambda *_: None) if name == "socket" else default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high == 0
@@ -108,8 +111,26 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.aborted
 
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
     def abort(self) -> None:
         self.aborted = True
+
+
+def test_nothing_is_written_to_who_has_gone() -> None:
+    async def go() -> None:
+        one, transport = Connection(CONFIG, ServerState(), {}), Transport()
+        one.connection_made(transport)
+        one.cycle = SimpleNamespace(
+            disconnected=False, response_started=True, response_complete=False
+        )  # type: ignore[assignment]
+        one.scope = {"http_version": "1.1"}  # type: ignore[typeddict-item]
+        assert one.write(b"heard") and transport.written == [b"5\r\nheard\r\n"]
+        transport.abort()
+        assert one.write(b"lost") and len(transport.written) == 1
+
+    asyncio.run(go())
 
 
 def test_who_takes_anything_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +146,7 @@ def test_who_takes_anything_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatc
             return asyncio.TimerHandle(0, call, args, loop)
 
         monkeypatch.setattr(loop, "call_later", call_later)
-        config = uvicorn.Config(lambda: None, http=Connection)
-        one, transport = Connection(config, ServerState(), {}, loop), Transport()
+        one, transport = Connection(CONFIG, ServerState(), {}, loop), Transport()
         one.connection_made(transport)
         transport.held = 1000
         one.pause_writing()
