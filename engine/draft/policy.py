@@ -73,7 +73,7 @@ class Policy:
         self._plain_s: float | None = None
         self._since_plain = 0
         self._let_go = 0
-        self._since_turn = 0  # drafts since the last pause began or ended
+        self._since_turn = 0  # drafts since the last pause began or ended, and chances let go
         self._wait = 0
         self._pause = _FIRST_PAUSE
         self._probing = False
@@ -119,12 +119,18 @@ class Policy:
         if self._since_plain >= _PLAIN_EVERY:
             return None
         best = self._best(most, depth)
-        if self._worth(best) <= 1 / self.costs.of(1):
+        if not self._trial and self._worth(best) <= 1 / self.costs.of(1):
             self._let_go += 1
             if self._let_go < _LOOK_AGAIN:
+                self._since_turn += 1
                 return None
         self._let_go = 0
         return best
+
+    @property
+    def _trial(self) -> bool:
+        """Whether drafts are made whatever they promise: what they bring is to be told, and is not known."""
+        return self._probing or self._since_turn >= WINDOW
 
     def lets_pass(self, n: int) -> bool:
         """Whether a pause goes on after `n` more tokens, which are then written without asking again."""
@@ -133,10 +139,11 @@ class Policy:
         self._wait -= n
         return True
 
-    def plain(self, seconds: float) -> None:
-        """A step without drafts, of one sequence, took so long."""
+    def plain(self, seconds: float) -> Switch | None:
+        """A step without drafts, of one sequence, took so long; what that changes."""
         self._since_plain = 0
         self._plain_s = _mean(self._plain_s, seconds, 0.3)
+        return self._switch() if self._let_go else None
 
     def without_drafts(self, sequences: int) -> float:
         """Seconds of a step of so many sequences without drafts."""
@@ -160,8 +167,12 @@ class Policy:
         return self._switch() if self._spec is Spec.AUTO else None
 
     def _switch(self) -> Switch | None:
-        """Pause where the last drafts did not pay, or go on after a pause."""
-        if self._since_turn < (_PROBE if self._probing else WINDOW):
+        """Pause where the last drafts did not pay, or go on after a pause.
+
+        A chance that was let go counts as well: else a bad drafter is told of after thousands of tokens.
+        """
+        few = len(self.judged) < _PROBE
+        if few or self._since_turn < (_PROBE if self._probing else WINDOW):
             return None
         speedup, probing = self.speedup or 1.0, self._probing
         self._probing, self._since_turn = False, 0

@@ -196,8 +196,8 @@ class Speculation:
         policy.costs.saw(step.n_tokens, passed)
         guessed = [i for i, span in enumerate(spans) if span.draft is not None]
         if not guessed:
-            if len(spans) == 1:
-                policy.plain(result.seconds)
+            if len(spans) == 1 and (switch := policy.plain(result.seconds)) is not None:
+                yield switch
             return
         share = 1 / len(spans)
         for i in guessed:

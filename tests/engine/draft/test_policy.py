@@ -13,6 +13,7 @@ from engine.draft.policy import Judged, Policy, Size
 from engine.types import Switch
 
 CHEAP = {1: 1.0, 2: 1.02, 4: 1.05, 8: 1.1, 16: 1.2, 32: 1.5}
+USUAL = {1: 1.0, 2: 1.3, 4: 1.4, 8: 1.5, 16: 1.7, 32: 2.2}
 DEAR = {1: 1.0, 2: 1.9, 4: 3.7, 8: 7.0, 16: 14.0, 32: 28.0}
 
 
@@ -42,12 +43,12 @@ def live(
         size = one.size(31)
         sizes.append(size)
         if size is None:
-            one.plain(table.of(1))
+            switch = one.plain(table.of(1))
         else:
             tokens = 1 + min(size.depth, right)
             switch = one.saw(judged(size, tokens, table.of(1 + size.nodes), table.of(1)))
-            if switch is not None and switches is not None:
-                switches.append(switch)
+        if switch is not None and switches is not None:
+            switches.append(switch)
     return sizes
 
 
@@ -133,7 +134,7 @@ def test_what_is_accepted_decides_how_much_is_guessed() -> None:
 
 
 def test_nothing_is_guessed_where_a_pass_costs_too_much() -> None:
-    sizes = live(policy(DEAR), 15, DEAR, 100)
+    sizes = live(policy(DEAR), 15, DEAR, 60)
     assert sum(s is not None for s in sizes) <= 5
 
 
@@ -152,6 +153,22 @@ def test_guessing_pauses_when_it_did_not_pay_and_is_tried_again() -> None:
     again = next(i for i, size in enumerate(more) if size is not None)
     assert 180 <= first - 130 + again + 130 <= 340
     assert not one.paused and one.speedup is not None and one.speedup > 2
+
+
+def test_a_drafter_that_guesses_nothing_right_is_told_of_soon() -> None:
+    # Most chances for a draft are let go then, so that many tokens go by for a few drafts.
+    one = policy(USUAL)
+    told: list[Switch] = []
+    sizes = live(one, 0, USUAL, 130, told)
+    assert [s.state for s in told] == ["paused"] and told[0].speedup < 1 and one.paused
+    drafts = sum(size is not None for size in sizes)
+    assert 16 <= told[0].steps == drafts < 40
+    # Each trial is as short as the first, and the pauses between them grow.
+    sizes = live(one, 0, USUAL, 2000, told)
+    assert [s.state for s in told] == ["paused"] * 4
+    assert sum(size is not None for size in sizes) <= 3 * 17
+    live(one, 15, USUAL, 2300, told)
+    assert told[-1].state == "on" and not one.paused
 
 
 def test_who_asks_for_chains_or_trees_gets_them_always() -> None:
