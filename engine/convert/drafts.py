@@ -160,15 +160,17 @@ def draft_keys(
         Key(f"{a}.attention.head_count_kv", "uint32", cfg.n_kv_heads),
         Key(f"{a}.attention.key_length", "uint32", cfg.head_dim),
         Key(f"{a}.attention.value_length", "uint32", cfg.head_dim),
-        Key(f"{a}.attention.layer_norm_rms_epsilon", "float32", cfg.eps),
     ]
+    if "norm epsilon" not in cfg.unsaid:
+        keys.append(Key(f"{a}.attention.layer_norm_rms_epsilon", "float32", cfg.eps))
     if cfg.max_ctx < 1 << 30:
         keys.append(Key(f"{a}.context_length", "uint32", cfg.max_ctx))
     if cfg.rope_base:
         keys.append(Key(f"{a}.rope.freq_base", "float32", cfg.rope_base))
     if any(sliding):
         keys.append(Key(f"{a}.attention.sliding_window", "uint32", max(cfg.windows)))
-        keys.append(Key(f"{a}.attention.sliding_window_pattern", "bool", list(sliding)))
+        if "windows" not in cfg.unsaid:
+            keys.append(Key(f"{a}.attention.sliding_window_pattern", "bool", list(sliding)))
     if dialect == "llama.cpp":
         return keys + list(_llama_cpp_keys(cfg, a, sliding, target))
     return keys + list(_lucebox_keys(cfg, a, sliding, target))
@@ -183,7 +185,8 @@ def _llama_cpp_keys(
         if len(set(cfg.causal)) > 1:
             raise BadRequest("llama.cpp's format can say causal for all layers or none only.")
         yield Key(f"{a}.attention.causal", "bool", cfg.causal[0])
-    yield Key(f"{a}.block_size", "uint32", cfg.block)
+    if "block size" not in cfg.unsaid:
+        yield Key(f"{a}.block_size", "uint32", cfg.block)
     if cfg.capture:
         yield Key(f"{a}.target_layers", "int32", [layer + 1 for layer in cfg.capture])
     if cfg.embedding_scale != 1:
@@ -204,7 +207,8 @@ def _llama_cpp_keys(
         for key in _all_keys(target.path):
             if key.name.startswith("tokenizer.") and key.name not in _NOT_COMPARED:
                 yield key
-    yield Key("tokenizer.ggml.mask_token_id", "uint32", cfg.mask)
+    if "mask token" not in cfg.unsaid:
+        yield Key("tokenizer.ggml.mask_token_id", "uint32", cfg.mask)
 
 
 def _lucebox_keys(
@@ -219,8 +223,10 @@ def _lucebox_keys(
     n_vocab = cfg.n_vocab or _vocabulary(target)
     if n_vocab:
         yield Key(f"{a}.vocab_size", "uint32", n_vocab)
-    yield Key(f"{a}.dflash.block_size", "uint32", cfg.block)
-    yield Key(f"{a}.dflash.mask_token_id", "uint32", cfg.mask)
+    if "block size" not in cfg.unsaid:
+        yield Key(f"{a}.dflash.block_size", "uint32", cfg.block)
+    if "mask token" not in cfg.unsaid:
+        yield Key(f"{a}.dflash.mask_token_id", "uint32", cfg.mask)
     yield Key(f"{a}.dflash.n_target_layers", "uint32", cfg.n_capture)
     yield Key(f"{a}.dflash.n_target_features", "uint32", cfg.n_features)
     if cfg.capture:

@@ -39,6 +39,9 @@ OnProgress = Callable[[int, int, str], None]
 LOW = 1.6
 """Tokens a pass under which a draft is called bad: it hardly pays for itself."""
 
+FAIR = 3.0
+"""Tokens a pass from which on a draft's mask token is out of question."""
+
 HELPS = 0.25
 """Tokens a pass that a change must bring to a bad draft, and a tenth of what there was, to be the cause."""
 
@@ -117,11 +120,11 @@ def check_draft(
         whole = patient.measure(file, cfg, [t for t in texts if t.kind != "plain"])
         kind = "ids" if "ids" in by_kind else best
         own = [t for t in texts if t.kind == kind]
-        # Layers that are off by one, and more, cost little enough to look sound; a wrong mask does not.
+        # Layers that are off by one, and more, cost little enough to look sound; masks are many to try.
         changes = {
             name: changed
             for name, changed in patient.changes(cfg).items()
-            if whole.acceptance_length < LOW or not name.startswith("mask")
+            if whole.acceptance_length < FAIR or not name.startswith("mask")
         }
         usual = patient.likelihood(file, cfg, own)
         gains = {}
@@ -175,9 +178,9 @@ def judge(
                 "window": "Its attention is set wrongly",
             }[cause]
             return cause, (
-                f"{said}: with {what} it guesses better, {better:.2f} tokens a pass and not {usual:.2f}."
-                " Correct the file's metadata, or convert it again from the original with"
-                " `lucebox convert-draft`."
+                f"{said}: with {what} the right tokens are likelier ({better:.2f} tokens a pass, and"
+                f" {usual:.2f} as it is). Correct the file's metadata, or convert it again from the original"
+                " with `lucebox convert-draft`."
             )
     chat, known = by_kind.get("chat", usual), by_kind.get("ids", 0.0)
     plain = max(by_kind.values())

@@ -38,7 +38,8 @@ class DraftConfig:
     read, () until `fitted` where the file names none. `windows` are 0 for full attention. A row at
     position q of a layer with window w sees context from q - w + 1 on, or from P - w on for all rows
     where not `window_per_row` (P is the block's first position). `gate` is the width of the attention
-    gates, 0 without. `rope_base` is 0 until `fitted` where the file names none.
+    gates, 0 without. `rope_base` is 0 until `fitted` where the file names none. `unsaid` names what else the
+    file does not say: "block size", "mask token", "norm epsilon", "embedding scale", "windows".
     """
 
     dialect: str
@@ -70,6 +71,7 @@ class DraftConfig:
     conv: Conv | None = None
     selector: Selector | None = None
     qwen35: bool = False
+    unsaid: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -96,6 +98,12 @@ class DraftConfig:
             raise refuse(f"features of {self.n_features:,}", f"{target.n_embd:,} a layer")
         if self.n_vocab and self.n_vocab != target.n_vocab:
             raise refuse(f"a vocabulary of {self.n_vocab:,}", f"{target.n_vocab:,}")
+        if self.mask >= target.n_vocab and "mask token" in self.unsaid:
+            raise UnsupportedModel(
+                f"The draft does not say its mask token, and the usual one, {self.mask:,}, is none of the"
+                f" {target.n_vocab:,} tokens of {name}. Get a version of the draft that names it:"
+                " mask_token_id in its config.json."
+            )
         if not 0 <= self.mask < target.n_vocab:
             raise refuse(f"the mask token {self.mask:,}", f"{target.n_vocab:,} tokens")
         capture = self.capture
@@ -127,11 +135,14 @@ def usual_layers(depth: int, n: int, qwen35: bool = False) -> tuple[int, ...]:
 
 
 class Keys:
-    """Typed look-ups that know each dialect's names; `warnings` are what the user is to be told of them."""
+    """Typed look-ups that know each dialect's names. `warnings` are what the user is to be told of them, and
+    `unsaid` names what is a guess.
+    """
 
     def __init__(self, meta: Mapping[str, Any], dialect: str, where: str) -> None:
         self.dialect, self.where = dialect, where
         self.warnings: list[str] = []
+        self.unsaid: set[str] = set()
         self.hf = dialect == "Hugging Face"
         self.arch = "" if self.hf else str(meta.get("general.architecture"))
         if self.hf:
@@ -216,6 +227,7 @@ class Keys:
                 " tool; get another version of it."
             )
         if what:
+            self.unsaid.add(what)
             self.warnings.append(f"The draft does not say its {what}; {guess:g} is a guess.")
         return guess
 
@@ -280,6 +292,7 @@ def read_config(keys: Keys, shapes: Mapping[str, tuple[int, ...]]) -> DraftConfi
         conv=_conv(keys, shapes, n_embd),
         selector=selector,
         qwen35=keys.arch == "qwen35-dflash-draft",
+        unsaid=frozenset(keys.unsaid),
         warnings=tuple(keys.warnings),
     )  # fmt: skip
 
@@ -288,7 +301,11 @@ def _features(
     keys: Keys, shapes: Mapping[str, tuple[int, ...]], n_embd: int
 ) -> tuple[int, tuple[int, ...]]:
     """Width of what is read of the target, and its layers, () where the file names none."""
-    fc = shapes.get("fc.weight", (0, 0))
+    if (fc := shapes.get("fc.weight")) is None:
+        raise ModelFileError(
+            f"{keys.where}: there is no tensor fc.weight, which every DFlash draft has. It is another model,"
+            " or a part of a draft; choose the whole draft."
+        )
     if len(fc) != 2 or fc[1] < 1 or fc[1] % n_embd:
         raise ModelFileError(
             f"{keys.where}: fc.weight is {fc}, expected columns in multiples of {n_embd:,}."
@@ -368,6 +385,7 @@ def _attention(keys: Keys, n_layers: int) -> tuple[tuple[int, ...], tuple[bool, 
         sliding = keys.flags("attention.sliding_window_pattern")
         if not sliding and window:
             sliding = (True,) * (n_layers - 1) + (False,)
+            keys.unsaid.add("windows")
             keys.warnings.append(
                 "The draft does not say which layers slide; all but the last is a guess."
             )

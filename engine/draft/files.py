@@ -169,7 +169,10 @@ def _check(cfg: DraftConfig, tensors: dict[str, Tensor], where: str) -> None:
         if tensor is None:
             if spec.optional:
                 continue
-            raise ModelFileError(f"{where}: the draft has no tensor {spec.name} {spec.shape}.")
+            raise ModelFileError(
+                f"{where}: the draft has no tensor {spec.name} {spec.shape}. The file is not whole; get it"
+                " again."
+            )
         if tensor.shape != spec.shape:
             raise ModelFileError(
                 f"{where}: {spec.name} has shape {tensor.shape}, expected {spec.shape} from the"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from engine.gguf import Tensor
 from engine.quants import by_name
 
 _TYPES = {"F32": "F32", "F16": "F16", "BF16": "BF16"}
+_PART = re.compile(r"(.+)-\d+-of-(\d+)\.safetensors")
 _MOST = 100 << 20  # the format's own limit of the header
 
 
@@ -32,9 +34,12 @@ def open_folder(path: Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:
     Raises `ModelFileError` for what is damaged or missing.
     """
     folder = path if path.is_dir() else path.parent
-    files = sorted(folder.glob("*.safetensors")) if path.is_dir() else [path]
+    files = _whole(sorted(folder.glob("*.safetensors")) if path.is_dir() else [path])
     if not files:
-        raise ModelFileError(f"{folder.name}: no .safetensors file is in the folder.")
+        raise ModelFileError(
+            f"{folder.name}: no .safetensors file is in the folder. Choose the folder that holds the draft's"
+            " weights and its config.json."
+        )
     config_file = folder / "config.json"
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
@@ -56,6 +61,24 @@ def open_folder(path: Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:
     return tensors, config
 
 
+def _whole(files: list[Path]) -> list[Path]:
+    """The files, with all parts of those that are one of several; `ModelFileError` for a missing one."""
+    found = dict.fromkeys(files)
+    for file in files:
+        if (part := _PART.fullmatch(file.name)) is None:
+            continue
+        stem, last = part[1], part[2]
+        for i in range(1, int(last) + 1):
+            other = file.with_name(f"{stem}-{i:0{len(last)}}-of-{last}.safetensors")
+            if not os.path.isfile(other):
+                raise ModelFileError(
+                    f"{file.parent.name}: {other.name} is missing, which is one of the {int(last)} files of"
+                    " the draft. Get the whole folder."
+                )
+            found[other] = None
+    return sorted(found)
+
+
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of one file as views on the mapping; names as they stand."""
     import safetensors
@@ -70,7 +93,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             raise ValueError(f"its header claims {size:,} bytes")
         header = json.loads(data[8 : 8 + size].tobytes())
     except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise ModelFileError(f"{path.name} is no sound safetensors file: {error}.") from error
+        raise ModelFileError(
+            f"{path.name} is no sound safetensors file: {error}. Get it again."
+        ) from error
     tensors = {}
     for name, info in header.items():
         if name == "__metadata__":

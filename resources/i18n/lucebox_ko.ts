@@ -1762,6 +1762,10 @@
         <translation>초안이 {0}에 맞지 않습니다. 초안이 만들어진 대상: {1}, 지금 대상: {2}. 이 모델용으로 학습한 초안을 선택하세요.</translation>
     </message>
     <message>
+        <source>The draft does not say its mask token, and the usual one, {0}, is none of the {1} tokens of {2}. Get a version of the draft that names it: mask_token_id in its config.json.</source>
+        <translation>초안에 마스크 토큰이 적혀 있지 않고, 흔히 쓰는 {0}번은 {2}의 토큰 {1}개에 들지 않습니다. config.json에 mask_token_id가 적혀 있는 초안을 구하세요.</translation>
+    </message>
+    <message>
         <source>The draft does not say its rope base; the target&apos;s {0} is a guess.</source>
         <translation>초안에 RoPE 기준값이 적혀 있지 않아 대상 모델의 값으로 짐작합니다: {0}.</translation>
     </message>
@@ -2582,6 +2586,10 @@
         <translation>{0}의 중첩이 너무 깊습니다. 단계를 줄여야 합니다.</translation>
     </message>
     <message>
+        <source>{0} is no sound safetensors file: {1}. Get it again.</source>
+        <translation>{0} 파일은 온전한 safetensors 파일이 아닙니다: {1}. 다시 구하세요.</translation>
+    </message>
+    <message>
         <source>{0} is not JSON: {1}.</source>
         <translation>{0} 내용이 JSON이 아닙니다: {1}.</translation>
     </message>
@@ -2594,8 +2602,12 @@
         <translation>{0} 파일은 원본입니다. {1} 선택을 해제하세요.</translation>
     </message>
     <message>
-        <source>{0}: with {1} it guesses better, {2} tokens a pass and not {3}. Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
-        <translation>{0}. {1} 설정에서는 더 잘 추측하여 한 번에 토큰 {3}개가 아니라 {2}개를 맞힙니다. 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
+        <source>{0}: no .safetensors file is in the folder. Choose the folder that holds the draft&apos;s weights and its config.json.</source>
+        <translation>{0}: 폴더에 .safetensors 파일이 없습니다. 초안의 가중치와 config.json이 든 폴더를 고르세요.</translation>
+    </message>
+    <message>
+        <source>{0}: the draft has no tensor {1} {2}. The file is not whole; get it again.</source>
+        <translation>{0}: 초안에 {1} {2} 텐서가 없습니다. 파일이 온전하지 않으니 다시 구하세요.</translation>
     </message>
     <message>
         <source>window: the whole context</source>
@@ -2732,10 +2744,6 @@
     <message>
         <source>{0} is no GGUF file; convert it first: lucebox convert-draft.</source>
         <translation>{0} 파일은 GGUF 파일이 아닙니다. 먼저 변환하세요: lucebox convert-draft.</translation>
-    </message>
-    <message>
-        <source>{0} is no sound safetensors file: {1}.</source>
-        <translation>{0} 파일은 온전한 safetensors 파일이 아닙니다: {1}.</translation>
     </message>
     <message>
         <source>{0} is not in Lucebox&apos;s models folder ({1}), so it is not removed here. Delete it in {2}.</source>
@@ -2914,10 +2922,6 @@
         <translation>{0}: 레이어가 슬라이딩이라는데 창의 크기가 없습니다.</translation>
     </message>
     <message>
-        <source>{0}: no .safetensors file is in the folder.</source>
-        <translation>{0}: 폴더에 .safetensors 파일이 없습니다.</translation>
-    </message>
-    <message>
         <source>{0}: rows of {1} are not whole blocks</source>
         <translation>{0}: 길이 {1}의 행이 온전한 블록으로 나누어지지 않습니다</translation>
     </message>
@@ -2932,10 +2936,6 @@
     <message>
         <source>{0}: tensor {1} is in another file too.</source>
         <translation>{0}: {1} 텐서가 다른 파일에도 있습니다.</translation>
-    </message>
-    <message>
-        <source>{0}: the draft has no tensor {1} {2}.</source>
-        <translation>{0}: 초안에 {1} {2} 텐서가 없습니다.</translation>
     </message>
     <message>
         <source>{0}: the draft has {1} tensors that this version does not use ({2}); it is a variant that cannot be run yet.</source>
@@ -2966,8 +2966,16 @@
         <translation>{0}: 나뉜 파일들의 텐서가 {1}개입니다. {2}개여야 합니다. 파일이 다 모이지 않았으니 모두 다시 구하세요.</translation>
     </message>
     <message>
+        <source>{0}: there is no tensor fc.weight, which every DFlash draft has. It is another model, or a part of a draft; choose the whole draft.</source>
+        <translation>{0}: 모든 DFlash 초안에 있는 fc.weight 텐서가 없습니다. 다른 모델이거나 초안의 일부이니 초안 전체를 고르세요.</translation>
+    </message>
+    <message>
         <source>{0}: this is one of {1} parts of a model, but its name does not end in -00001-of-{2}.gguf or the like. Give the parts their original names.</source>
         <translation>{0}: {1}개로 나뉜 모델의 한 부분인데 이름이 -00001-of-{2}.gguf 같은 꼴로 끝나지 않습니다. 원래 이름으로 되돌리세요.</translation>
+    </message>
+    <message>
+        <source>{0}: with {1} the right tokens are likelier ({2} tokens a pass, and {3} as it is). Correct the file&apos;s metadata, or convert it again from the original with `lucebox convert-draft`.</source>
+        <translation>{0}. {1} 설정에서는 맞는 토큰의 확률이 더 높습니다(한 번에 토큰 {2}개, 지금은 {3}개). 파일의 메타데이터를 고치거나 `lucebox convert-draft`로 원본에서 다시 변환하세요.</translation>
     </message>
     <message>
         <source>{0}: {1}</source>
@@ -2996,6 +3004,10 @@
     <message>
         <source>{0}: {1} is a list of lists; expected a plain one.</source>
         <translation>{0}: {1} 항목이 목록의 목록입니다. 단순한 목록이어야 합니다.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is missing, which is one of the {2} files of the draft. Get the whole folder.</source>
+        <translation>{0}: 초안의 파일 {2}개 가운데 {1} 파일이 없습니다. 폴더 전체를 구하세요.</translation>
     </message>
     <message>
         <source>{0}: {1} is there twice, under two spellings.</source>

@@ -62,6 +62,28 @@ def test_lucebox_files_are_those_of_its_own_tools(kind: str, tmp_path: Path) -> 
             assert ours.meta[key] == value, key
 
 
+@pytest.mark.parametrize("dialect", drafts.DIALECTS)
+def test_a_guess_is_not_written_as_if_the_source_had_said_it(dialect: str, tmp_path: Path) -> None:
+    home = shutil.copytree(draft_path("dflash_qwen3", "full", "hf", tmp_path), tmp_path / "draft")
+    config = json.loads((home / "config.json").read_text())
+    for key in ("block_size", "rms_norm_eps", "rope_theta", "dflash_config"):
+        del config[key]
+    (home / "config.json").write_text(json.dumps(config))
+    source = open_draft(home).config
+    made = convert_draft(home, tmp_path / "out.gguf", dialect=dialect).config
+    assert source.unsaid == made.unsaid == {"block size", "mask token", "norm epsilon"}
+    assert made.warnings == source.warnings and len(made.warnings) == 3
+
+
+def test_a_guessed_pattern_stays_a_guess(tmp_path: Path) -> None:
+    whole = draft_path("dflash_qwen3", "swa", "lucebox-b", tmp_path)
+    key, other = b"attention.sliding_window_pattern", b"attention.sliding_window_pattexx"
+    (tmp_path / "a.gguf").write_bytes(whole.read_bytes().replace(key, other))
+    made = convert_draft(tmp_path / "a.gguf", tmp_path / "out.gguf", dialect="lucebox").config
+    assert made.unsaid == {"windows"} and made.windows == (16, 0)
+    assert any("layers slide" in warning for warning in made.warnings)
+
+
 def test_the_source_s_own_words_are_kept(tmp_path: Path) -> None:
     hf = draft_path("dflash_qwen3", "swa", "hf", tmp_path)
     made = convert_draft(hf, tmp_path / "out.gguf", "bf16")

@@ -13,7 +13,7 @@ import pytest
 
 from engine.cli import main
 from engine.config import EngineConfig, Precision
-from engine.draft.check import Report, check_draft, judge, show
+from engine.draft.check import LOW, Report, check_draft, judge, show
 from engine.errors import UnsupportedModel
 from tests.engine.draft.drafts import draft_path, expected, target_path
 
@@ -70,6 +70,14 @@ def test_a_wrong_mask_token(tmp_path: Path) -> None:
     assert found.cause == "mask" and "505" in found.advice
 
 
+def test_a_mask_beside_the_right_one_is_seen_where_acceptance_is_not_hopeless(
+    tmp_path: Path,
+) -> None:
+    found = check(tmp_path, lambda c: c["dflash_config"].update(mask_token_id=506), "swa")
+    assert found.acceptance_length > LOW
+    assert found.cause == "mask" and "505" in found.advice
+
+
 def test_another_template(tmp_path: Path) -> None:
     # The toy language knows no chats: the draft is good in it, and bad behind any template.
     found = check(tmp_path)
@@ -117,7 +125,8 @@ def test_findings_in_words() -> None:
     assert judge({"chat": 1.1}, 1.1, ("layers: 1, 2", 2.0))[0] == "layers"
     assert judge({"chat": 1.2, "plain": 2.5}, 2.5, None)[0] == "template"
     assert judge({"chat": 2.0, "plain": 4.5}, 4.5, None)[0] == ""
-    assert judge({"chat": 2.0, "plain": 4.5}, 4.5, ("layers: 1, 2", 4.4))[0] == "layers"
+    cause, advice = judge({"chat": 2.0, "plain": 4.5}, 4.5, ("layers: 1, 2", 4.4))
+    assert cause == "layers" and "likelier (4.40 tokens a pass, and 4.50 as it is)" in advice
     settings = {
         "capture": [1, 2], "output_rms": [1.0, 2.0], "rope_base": 1e4, "eps": 1e-6, "norm_rms": 1.0,
         "mask": 5, "mask_text": "<m>", "block": 8, "windows": (0, 0),

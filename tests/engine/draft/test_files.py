@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from engine.convert.writer import Key, Output, write_gguf
 from engine.draft.config import DraftConfig, usual_layers
 from engine.draft.files import DraftFile, open_draft
+from engine.draft.safetensors_file import read_tensors
 from engine.errors import ModelFileError, UnsupportedModel
 from engine.gguf import open_model
 from engine.models.base import model_of
@@ -114,7 +116,7 @@ def test_a_missing_mask_is_guessed_and_must_be_a_token(home: Path) -> None:
     _edit(home, lambda c: c["dflash_config"].pop("mask_token_id"))
     file = open_draft(home)
     assert any("248070" in w for w in file.config.warnings)
-    with pytest.raises(UnsupportedModel, match=r"248,070.*512"):
+    with pytest.raises(UnsupportedModel, match=r"does not say its mask token.*248,070.*512"):
         _fitted(file)
 
 
@@ -179,6 +181,32 @@ def test_missing_parts_are_named(home: Path, tmp_path: Path) -> None:
         open_draft(tmp_path)
     with pytest.raises(UnsupportedModel, match="qwen3 file"):
         open_draft(target_path("dflash_qwen3"))
+
+
+def _weights(home: Path) -> dict[str, Any]:
+    return {n: t.dequantize() for n, t in read_tensors(home / "model.safetensors").items()}
+
+
+def test_a_folder_of_another_model_is_no_draft(home: Path) -> None:
+    weights = _weights(home)
+    save_file({n: w for n, w in weights.items() if n != "fc.weight"}, home / "model.safetensors")
+    with pytest.raises(ModelFileError, match=r"fc\.weight.*another model"):
+        open_draft(home)
+
+
+def test_a_missing_part_of_several_is_named(home: Path) -> None:
+    weights = _weights(home)
+    (home / "model.safetensors").unlink()
+    names = sorted(weights)
+    parts = [home / f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    for part, some in zip(parts, (names[::2], names[1::2]), strict=True):
+        save_file({n: weights[n] for n in some}, part)
+    for source in (home, *parts):  # one part stands for all
+        assert len(open_draft(source).tensors) == len(names)
+    parts[1].unlink()
+    for source in (home, parts[0]):
+        with pytest.raises(ModelFileError, match=r"model-00002-of-00002\.safetensors is missing"):
+            open_draft(source)
 
 
 def test_a_cut_gguf_is_refused(tmp_path: Path) -> None:
