@@ -98,9 +98,10 @@ class Transport(asyncio.Transport):
         self.held = 0
         self.aborted = False
         self.written: list[bytes] = []
+        self._socket = socket.socket()
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        return SimpleNamespace(setsockopt=lambda *_: None) if name == "socket" else default
+        return self._socket if name == "socket" else default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high == 0
@@ -116,6 +117,7 @@ class Transport(asyncio.Transport):
 
     def abort(self) -> None:
         self.aborted = True
+        self._socket.close()
 
 
 def test_nothing_is_written_to_who_has_gone() -> None:
