@@ -356,6 +356,8 @@ def _output_file(name: str) -> Path:
     path = Path(name).resolve()
     if not name or (os.path.exists(path) and not os.path.isfile(path)):
         raise BadRequest(f"--out: found {name!r}, which is no file; expected the name of a file.")
+    if not os.access(path.parent, os.W_OK):
+        raise BadRequest(f"--out: nothing can be written in {path.parent}; choose another folder.")
     return path
 
 

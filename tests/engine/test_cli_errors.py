@@ -197,7 +197,7 @@ def test_logits_never_replace_a_device_or_a_folder(
     run: Run, tmp_path: Path, ids_file: Callable[[str], Path]
 ) -> None:
     ids = str(ids_file("[1, 2]"))
-    for out in (os.devnull, str(tmp_path), ""):
+    for out in (os.devnull, str(tmp_path), "", str(tmp_path / "nowhere" / "o.npy")):
         found = run("logits", LLAMA, "--tokens-file", ids, "--out", out)
         assert found.code == 2 and "--out" in found.err
     assert not Path(os.devnull).is_file()
