@@ -218,6 +218,8 @@ class Follower:
 
 def _wrong(matcher: LLMatcher) -> str:
     told = matcher.get_error() if matcher.is_error() else ""
+    if "limits." in told:  # those of `_LIMITS`, which nobody can raise
+        return "it is too complex; make it simpler"
     return told.replace("<non-verbose/>", "").strip()
 
 

@@ -2262,6 +2262,10 @@
         <translation>{0}자입니다. {1}자 이하여야 합니다</translation>
     </message>
     <message>
+        <source>it is too complex; make it simpler</source>
+        <translation>너무 복잡하니 더 단순하게 만드세요</translation>
+    </message>
+    <message>
         <source>it loops without end</source>
         <translation>끝없이 반복합니다</translation>
     </message>

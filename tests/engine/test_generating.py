@@ -91,3 +91,8 @@ def test_flags_that_do_not_fit_are_refused(
     named = [str(tmp_path / f) if f in ("TOOLS", "BAD", "NONE") else f for f in flags]
     assert main([*MODEL, *named]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_form_that_is_too_complex_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MODEL, *SHORT, "--regex", "(a|b)*" * 2000]) == 2
+    assert "too complex; make it simpler" in capsys.readouterr().err
