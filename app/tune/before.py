@@ -15,6 +15,7 @@ from app.page import Services
 from app.theme import restyle, theme
 from app.tune.staging import Staging
 from app.widgets import (
+    ElidedLabel,
     Hairline,
     MemoryBar,
     MemoryKeys,
@@ -50,7 +51,7 @@ class Before(QWidget):
         self.setAccessibleName(self.tr("Before you apply"))
         self._asked = 0
         self._rate, self._unit = label("", "hero"), label(self.tr("tok/s"), "muted")
-        self._faster = label("", "good")
+        self._faster = ElidedLabel("", "good")
         self._plain = label("", "small", wrap=True)
         self._changes = QVBoxLayout()
         self._verdict = label("", "muted")
