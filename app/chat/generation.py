@@ -97,6 +97,9 @@ class Generation:
 
     def _end(self, state: State, usage: Usage) -> None:
         self.message.state = state
+        if state is not State.DONE:
+            # Half a character: one of Korean takes a small model three tokens, and it was cut in between.
+            self.message.text = self.message.text.removesuffix("\N{REPLACEMENT CHARACTER}")
         self.unsaved = False
         self.message.usage |= {
             "prompt_tokens": usage.prompt_tokens,

@@ -112,3 +112,10 @@ def test_marks_are_painted_where_the_words_are_and_move_nothing(qtbot: QtBot) ->
 
 def span(text: str, word: str) -> tuple[int, int]:
     return text.index(word), text.index(word) + len(word)
+
+
+@pytest.mark.parametrize("reason", FinishReason)
+def test_half_a_character_is_left_out_where_an_answer_is_cut(reason: FinishReason) -> None:
+    message = written(token("한\N{REPLACEMENT CHARACTER}"), Finished(1, reason, Usage()))
+    whole = message.state is State.DONE
+    assert message.text == ("한\N{REPLACEMENT CHARACTER}" if whole else "한")
