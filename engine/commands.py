@@ -73,25 +73,25 @@ def logits(args: argparse.Namespace, console: Console) -> None:
     config = {"precision": Precision.EXACT, "max_ctx": _whole_pages(len(ids)), "spec": Spec.OFF}
     with loaded(args, console, config) as model:
         try:
-            rows = np.lib.format.open_memmap(
-                part, mode="w+", dtype=np.float32, shape=(len(ids), model.info.vocab_size)
-            )
-            done = 0
-            for piece in model.logits(ids):
-                rows[done : done + len(piece)] = piece
-                done += len(piece)
-                console.progress(f"{done:,} of {len(ids):,} positions")
-            bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-            rows.flush()
-            del rows
+            # Not into a mapping: where the disk is full, that ends the process with a signal.
+            with part.open("wb") as file:
+                shape = (len(ids), model.info.vocab_size)
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+                done, bad = 0, []
+                for piece in model.logits(ids):
+                    file.write(np.ascontiguousarray(piece, "<f4"))
+                    bad += (done + np.flatnonzero(~np.isfinite(piece).all(axis=1))).tolist()
+                    done += len(piece)
+                    console.progress(f"{done:,} of {len(ids):,} positions")
             part.replace(out)
         except OSError as error:
             raise EngineError(f"{out} cannot be written: {error.strerror or error}.") from error
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-    if bad.size:
-        console.say(f"{bad.size} positions hold NaN or infinity, the first is {bad[0]}.")
+    if bad:
+        console.say(f"{len(bad)} positions hold NaN or infinity, the first is {bad[0]}.")
     console.say(f"{out}: {len(ids):,} positions of {model.info.vocab_size:,} tokens.")
 
 

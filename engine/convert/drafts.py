@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from engine.convert.quantize import quantize
 from engine.convert.writer import Key, OnProgress, Output, write_gguf
+from engine.draft.candidates import fitted_to
 from engine.draft.config import DraftConfig
 from engine.draft.files import LLAMA_CPP, DraftFile, open_draft
 from engine.draft.safetensors_file import is_safetensors
 from engine.errors import BadRequest, ModelFileError, UnsupportedModel
 from engine.gguf import ModelFile, Tensor, open_model
+from engine.models.base import is_known
 from engine.quants import QuantType, by_name
 
 DIALECTS = ("llama.cpp", "lucebox")
@@ -77,7 +79,8 @@ def convert_draft(
     """Write a draft folder, .safetensors or GGUF as GGUF of a dialect; returns the written file, checked.
 
     llama.cpp's dialect carries a tokenizer, which `target` gives; Lucebox's needs none. Raises as
-    `open_draft` and `write_gguf` do, and `BadRequest` for what the dialect cannot say.
+    `open_draft` and `write_gguf` do, `UnsupportedModel` for a target that the draft does not fit, and
+    `BadRequest` for what the dialect cannot say.
     """
     draft = open_draft(source)
     if type not in TYPES or dialect not in DIALECTS:
@@ -88,6 +91,8 @@ def convert_draft(
     _not_itself(source, out)
     cfg, kind = draft.config, by_name(type.upper())
     file = open_model(target) if target is not None else None
+    if file is not None and is_known(file.architecture):
+        fitted_to(file, cfg)
     keys = draft_keys(cfg, dialect, source.stem, file, kind)
     if cfg.dialect == "Hugging Face":
         keys.append(Key("lucebox.draft.config_json", "string", json.dumps(dict(draft.meta))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 import threading
@@ -105,7 +106,9 @@ def write_gguf(
         part.chmod(0o644)
         os.replace(part, path)
     except OSError as error:
-        raise EngineError(f"{path} cannot be written: {error.strerror or error}.") from error
+        # NumPy, which writes the tensors, tells of a full disk in numbers of items and without a reason.
+        reason = error.strerror or os.strerror(errno.ENOSPC)
+        raise EngineError(f"{path} cannot be written: {reason}.") from error
     finally:
         with contextlib.suppress(Exception):
             writer.close()

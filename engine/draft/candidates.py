@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.draft.config import DraftConfig
 from engine.draft.files import is_draft, open_draft
 from engine.draft.model import check_vocabulary
 from engine.draft.safetensors_file import is_safetensors
@@ -69,6 +70,11 @@ def _check(target: ModelFile, path: Path) -> None:
             if not is_draft(file.architecture):
                 check_vocabulary(target, file)
                 return
+    fitted_to(target, open_draft(path).config)
+
+
+def fitted_to(target: ModelFile, draft: DraftConfig) -> DraftConfig:
+    """A DFlash draft's configuration for a target that is not loaded; raises as `DraftConfig.fitted`."""
     cfg = model_of(target.architecture).read_config(target)
     dense = cfg if isinstance(cfg, DenseConfig) else cfg.dense
-    open_draft(path).config.fitted(cfg.shape, dense.rope.base, target.name)
+    return draft.fitted(cfg.shape, dense.rope.base, target.name)

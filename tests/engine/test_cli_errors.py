@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.conftest import Run
+from tests.engine.disk import largest_file
 from tests.engine.oracle import model_path
 
 LLAMA = str(model_path("llama"))
@@ -27,6 +29,21 @@ def test_logits_of_too_many_ids_leave_no_file(
     assert "100" in result.err
     assert "64" in result.err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ids.json", "user"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limit of a file's size there")
+def test_logits_that_find_no_room_leave_no_file(
+    run: Run, tmp_path: Path, ids_file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, out = ids_file(json.dumps([5] * 100)), tmp_path / "out.npy"
+    # A mapping of a file that the disk has no room for ends the process where it is written to.
+    monkeypatch.setattr(np, "memmap", None)
+    monkeypatch.setattr(np.lib.format, "open_memmap", None)
+    with largest_file(60_000):
+        result = run("logits", LLAMA, "--tokens-file", ids, "--out", out)
+    assert result.code == 1 and "out.npy cannot be written" in result.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ids.json", "user"]
+    assert run("logits", LLAMA, "--tokens-file", ids, "--out", out).code == 0
 
 
 @pytest.mark.parametrize("command", ["generate", "serve", "version"])

@@ -17,8 +17,9 @@ from engine.convert import drafts
 from engine.convert.drafts import SCHEMES, convert_draft, quantize_draft
 from engine.draft.config import DraftConfig
 from engine.draft.files import open_draft
-from engine.errors import BadRequest, LoadCancelled, ModelFileError, UnsupportedModel
+from engine.errors import BadRequest, EngineError, LoadCancelled, ModelFileError, UnsupportedModel
 from engine.gguf import open_model
+from tests.engine.disk import largest_file
 from tests.engine.draft.drafts import cases, draft_path, expected, target_path
 
 
@@ -130,6 +131,13 @@ def test_what_a_dialect_cannot_say_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out.gguf").exists()
 
 
+def test_a_target_that_the_draft_does_not_fit_gives_it_no_tokenizer(tmp_path: Path) -> None:
+    source, out = draft_path("dflash_qwen3", "full", "hf", tmp_path), tmp_path / "out.gguf"
+    with pytest.raises(UnsupportedModel, match="6 layers, and the target has 5"):
+        convert_draft(source, out, target=target_path("dflash_qwen35"))
+    assert not out.exists()
+
+
 def test_numbers_beyond_f16_ask_for_bf16(tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
@@ -174,6 +182,16 @@ def test_a_stop_leaves_the_former_file(tmp_path: Path) -> None:
     assert out.read_bytes() == b"former"
     assert list(tmp_path.iterdir()) == [out]
     assert len(seen) == 3 and seen[-1][0] < seen[-1][1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size there")
+def test_a_full_disk_is_named_and_leaves_the_former_file(tmp_path: Path) -> None:
+    source, out = draft_path("dflash_qwen3", "full", "hf", tmp_path), tmp_path / "out.gguf"
+    out.write_bytes(b"former")
+    with largest_file(300_000), pytest.raises(EngineError, match="No space left on device"):
+        convert_draft(source, out, "f32")
+    assert out.read_bytes() == b"former"
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_a_file_that_does_not_read_back_is_not_kept(
