@@ -191,6 +191,7 @@ class Answer:
         return self.sequence.request_id
 
     def _finish(self, reason: FinishReason, loop: bool = False) -> None:
+        thinks = self._writing.part is Part.REASONING
         shown = self._writing.flush()
         if shown.stop is not None:
             reason, loop = FinishReason.STOP, False
@@ -199,7 +200,7 @@ class Answer:
         full = reason is FinishReason.LENGTH and self.n_written >= self._room
         sampler = self.sampler
         ended_itself = reason is FinishReason.STOP and shown.stop is None
-        form_cut = not ended_itself and not sampler.whole
+        form_cut = not sampler.whole and (thinks or not ended_itself)
         self._end(
             Finished(
                 self._id, reason, self.usage, shown.stop, full, loop, sampler.thinking_cut, form_cut

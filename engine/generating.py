@@ -176,7 +176,7 @@ def _cut(end: Finished) -> str:
     if end.loop:
         return "; it only repeated itself and was ended, which a --repetition-penalty may avoid"
     if end.reason is not FinishReason.LENGTH:
-        return ""
+        return "; it ended in the middle of its thinking" if end.form_cut else ""
     if end.context_full:
         return "; the context is full, which a higher --max-ctx may avoid"
     return "; the length limit ended it, which a higher --max-tokens avoids"

@@ -287,7 +287,9 @@ class Turn:
             case Finished():
                 choice.usage = event.usage
                 self._unended -= 1
-                told = STOP if event.reason is FinishReason.STOP else LENGTH
+                # Who ended in its thinking has not stopped where the form that was asked for does.
+                cut = event.form_cut and event.stop is None
+                told = STOP if event.reason is FinishReason.STOP and not cut else LENGTH
                 if choice.n_calls and told == STOP:
                     told = TOOL_CALLS
                 rest = [Delta(index, Content(""), tuple(choice.rows))] if choice.rows else []

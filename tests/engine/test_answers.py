@@ -128,6 +128,27 @@ def test_a_form_waits_for_the_end_of_thinking(engine: Engine) -> None:
     assert "</think>" in "".join(d.text for d in deltas)
 
 
+@pytest.mark.parametrize("tools", [[], TOOLS])
+def test_an_end_in_the_middle_of_thinking_leaves_the_form_out(
+    engine: Engine, tools: list[Any]
+) -> None:
+    form = None if tools else Format("json_schema", SCHEMA)
+    assert engine.tokenizer is not None
+    ends = dict.fromkeys(engine.tokenizer.eos_ids, 100.0)
+    request = Request(
+        messages=HELLO,
+        sampling=seeded(1, logit_bias=ends),
+        format=form,
+        tools=tools,
+        tool_choice=ToolChoice("required" if tools else "auto"),
+        thinking=Thinking(True),
+    )
+    _, end, _ = answer(engine, request)
+    assert (end.reason, end.form_cut) == (FinishReason.STOP, True)
+    _, end, _ = answer(engine, replace(request, format=None, tools=None, tool_choice=ToolChoice()))
+    assert (end.reason, end.form_cut) == (FinishReason.STOP, False)
+
+
 def test_thinking_is_content_for_nobody(engine: Engine) -> None:
     request = Request(
         messages=HELLO, sampling=seeded(1, max_tokens=30, ignore_eos=True), thinking=Thinking(True)

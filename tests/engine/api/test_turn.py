@@ -409,3 +409,21 @@ class Remembers(ScriptedEngine):
 def test_usage_tells_whether_the_state_of_an_answer_was_used(start: Start, kept: bool) -> None:
     answer = post(start(a=Remembers(says("x"))), **HELLO, agent_turn_cache=kept).json()
     assert answer["usage"]["timings"]["agent_turn_cache_hit"] is kept
+
+
+class Unfinished(ScriptedEngine):
+    """Ends itself before its answer has the form that was asked for."""
+
+    def submit(self, request: Request, on_event: OnEvent) -> int:
+        def hear(event: Event) -> None:
+            on_event(replace(event, form_cut=True) if isinstance(event, Finished) else event)
+
+        return super().submit(request, hear)
+
+
+def test_an_answer_without_its_form_is_no_answer_that_stopped(start: Start) -> None:
+    server = start(a=Unfinished(says("x")))
+    form = {"response_format": {"type": "json_object"}}
+    assert post(server, **HELLO, **form).json()["choices"][0]["finish_reason"] == "length"
+    last = post(server, **HELLO, **form, stream=True).text.split("\n\n")[-3]
+    assert '"finish_reason":"length"' in last
