@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 _GRACE_S = 3
 _START_S = 30.0
 _BACKLOG = 1024
-_MOST_CONNECTIONS = 4096
+_MOST_CONNECTIONS = 2048
 
 
 class Server:
@@ -100,6 +101,7 @@ class Server:
         listener = listener or self.bind()
         self._failure = None
         self.models.closing = False
+        most = most_connections()
         config = uvicorn.Config(
             make_app(self.models, self.key),
             http=Connection,
@@ -110,7 +112,8 @@ class Server:
             ws="none",
             h11_max_incomplete_event_size=HEADER_LIMIT,
             timeout_graceful_shutdown=_GRACE_S,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=most,
+            backlog=min(_BACKLOG, most // 2),  # so many are accepted before any is looked at
         )
         self._uvicorn = uvicorn.Server(config)
         ready = threading.Event()
@@ -153,6 +156,23 @@ class Server:
         finally:
             listener.close()
             ready.set()
+
+
+def most_connections() -> int:
+    """How many clients may be connected at once: half of the files that the system lets this program open, so
+    that chats and settings can be written whatever clients do."""
+    if sys.platform == "win32":  # it has no such limit
+        return _MOST_CONNECTIONS
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * _MOST_CONNECTIONS
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return most // 2
 
 
 def needs_key(config: ServerConfig) -> bool:

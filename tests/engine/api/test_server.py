@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -12,8 +13,9 @@ import httpx
 import pytest
 
 from engine.api import connection
+from engine.api import server as server_module
 from engine.api.served import Served
-from engine.api.server import Server
+from engine.api.server import Server, most_connections
 from engine.config import ServerConfig
 from engine.errors import BadRequest, EngineError
 from engine.types import Request
@@ -114,6 +116,48 @@ def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         assert all(map(ended, (silent, half, again)))
     finally:
         assert server.stop()
+
+
+def test_too_many_connections_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "most_connections", lambda: 6)
+    server = make()
+    server.start()
+
+    def connect() -> socket.socket:
+        return socket.create_connection(("127.0.0.1", server.port), 10)
+
+    def connected() -> int:
+        assert server._uvicorn is not None
+        return len(server._uvicorn.server_state.connections)
+
+    try:
+        first = [connect() for _ in range(6)]
+        with connect() as refused, contextlib.suppress(ConnectionResetError):
+            assert refused.recv(1) == b""
+        for one in first:
+            one.close()
+        end = time.monotonic() + 10
+        while connected() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert httpx.get(f"{server.url}/health", trust_env=False).status_code == 200
+    finally:
+        assert server.stop()
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [((1024, 1024), 512), ((256, 10_240), 2048), ((20_000, 20_000), 2048), ((-1, -1), 2048)],
+)
+def test_clients_leave_files_for_others(
+    limits: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    now = [limits]
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: now[0])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: now.insert(0, limits))
+    assert most_connections() == most
+    assert now[0][0] == -1 or now[0][0] >= 2 * most
 
 
 def slowly(request: Request) -> Iterator[str]:
