@@ -264,7 +264,9 @@ class Turn:
     async def _take(self) -> list[Item]:
         items = await self._channel.take()
         if not items:
-            raise self._error or ApiError(503, "The client took nothing for too long.", "stalled")
+            raise self._error or ApiError(
+                503, "The client is too far behind the answer.", "stalled"
+            )
         return items
 
     def _read(self, index: int, event: Event) -> list[TurnEvent]:

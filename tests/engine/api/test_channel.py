@@ -12,7 +12,7 @@ import pytest
 from engine.api import channel as channels
 from engine.api.channel import Bell, Channel
 from engine.pieces import Content
-from engine.types import Accepted, Event, Started, TextDelta, Verified
+from engine.types import Accepted, Event, Started, TextDelta, TokenLogprob, Verified
 
 
 def test_all_who_ring_meanwhile_share_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +171,26 @@ def test_what_nobody_shows_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None
         assert not channel.full
 
     asyncio.run(go())
+
+
+def test_what_waits_is_bounded_by_what_it_takes_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "MOST_BYTES", 10_000)
+    row = TokenLogprob(1, b"x", 0.0, (TokenLogprob(2, b"y", 0.0),) * 20)
+
+    async def fill(event: TextDelta) -> int:
+        full: list[bool] = []
+        channel = Channel(Bell(), lambda: full.append(True))
+        listen = channel.listener(0)
+        n = 0
+        while not full:
+            listen(event)
+            n += 1
+        assert await channel.take() == []
+        return n
+
+    for event, most in (
+        (TextDelta(1, "x", (1,), (Content("x"),)), 40),
+        (TextDelta(1, "x", (1,), (Content("x"),), (row,)), 4),
+        (TextDelta(1, "x" * 10_000, (1,), (Content("x" * 10_000),)), 1),
+    ):
+        assert 1 <= asyncio.run(fill(event)) <= most
