@@ -120,11 +120,11 @@ class Drafters(QWidget):
             self._group.removeButton(button)
         for row in range(1, self._grid.rowCount()):
             for column in range(4):
-                if (item := self._grid.itemAtPosition(row, column)) is not None:
-                    self._grid.removeItem(item)
-                    if (widget := item.widget()) is not None:
-                        widget.hide()
-                        widget.deleteLater()
+                item = self._grid.itemAtPosition(row, column)
+                if item is not None and (widget := item.widget()) is not None:
+                    self._grid.removeWidget(widget)
+                    widget.hide()
+                    widget.deleteLater()
         self._values, self._figures = [], {}
         rows = [("", self._automatic(found), "", "")]
         for one in found:

@@ -74,6 +74,23 @@ def test_every_drafter_is_listed_and_one_that_does_not_fit_says_why(page: TunePa
     assert not refused.isEnabled() and "It has 7 tokens." in refused.accessibleDescription()
 
 
+def test_the_list_follows_what_is_found(
+    qtbot: QtBot, page: TunePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = (Candidate("ngram"), Candidate("/drafts/new.gguf", Path("/drafts/new.gguf"), 5))
+    monkeypatch.setattr("engine.draft.candidates.candidates", lambda target, files: found)
+    page.drafters.look()
+    with qtbot.waitSignal(page.drafters.listed):
+        pass
+    assert page.drafters.values == ["", "ngram", "/drafts/new.gguf", OFF]
+
+    def shown() -> list[QRadioButton]:
+        return [b for b in page.drafters.findChildren(QRadioButton) if b.isVisible()]
+
+    qtbot.waitUntil(lambda: len(shown()) == 4)
+    assert radio(page, "new") in shown()
+
+
 def test_a_wish_is_told_and_changes_nothing_before_it_is_applied(
     qtbot: QtBot, page: TunePage, services: Services
 ) -> None:
