@@ -179,7 +179,7 @@ class Entry:
             y += style.gap if self.message.text else 0
             error = QRectF(0, y, self._width, self.error.height + 20)
             y = error.bottom()
-        low, high = (0, 26) if self.is_user else (6, style.header - 4)
+        low, high = (0, style.header - 6) if self.is_user else (6, style.header - 4)
         footer = QRectF(0, y + low, self._width, high)
         room = 0 if self.is_user else AFTER_ANSWER
         return Layout(header, thought, card, main, error, footer, footer.bottom() + room)

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
@@ -225,9 +225,10 @@ class MessageRow(QWidget):
             made.setProperty("number", len(self._code_buttons))
             made.setParent(self)
             made.clicked.connect(self._on_code)
-            made.setFont(theme().font("small"))
             self._code_buttons.append(made)
+        font = theme().font("small")
         for i, made in enumerate(self._code_buttons):
+            made.setFont(font)
             made.setVisible(i < len(heads))
             if i < len(heads):
                 box = heads[i]
@@ -309,7 +310,7 @@ class MessageRow(QWidget):
     def _line_up(self, widgets: list[QWidget], footer: QRectF) -> None:
         x = -6 if widgets and isinstance(widgets[0], IconButton) else 0
         for widget in widgets:
-            size = widget.sizeHint() if not isinstance(widget, IconButton) else widget.size()
+            size = _size(widget)
             if isinstance(widget, QLabel):
                 x += 4 if x > 0 else 0
                 size.setWidth(min(size.width(), max(self.width() - x - 100, 40)))
@@ -320,7 +321,7 @@ class MessageRow(QWidget):
     def _line_up_right(self, footer: QRectF) -> None:
         x = self.width() + 6
         for widget, gap in ((self._next, 0), (self._version, 2), (self._previous, 2)):
-            size = widget.sizeHint() if widget is self._version else widget.size()
+            size = _size(widget)
             x -= size.width() + gap
             top = round(footer.top() + (footer.height() - size.height()) / 2)
             widget.setGeometry(x, top, size.width(), size.height())
@@ -444,3 +445,9 @@ class MessageRow(QWidget):
         painter.drawRoundedRect(rect, radius, radius)
         icon = colors.pixmap("error", "state.bad", 16, self.devicePixelRatioF())
         painter.drawPixmap(QPointF(rect.left() + CARD_X, rect.top() + 13), icon)
+
+
+def _size(widget: QWidget) -> QSize:
+    """What a part of the footer takes; an icon may not have its size of another text size yet."""
+    edge = theme().size("controlCompact")
+    return QSize(edge, edge) if isinstance(widget, IconButton) else widget.sizeHint()

@@ -182,6 +182,18 @@ def test_text_size_reaches_everything(qtbot: QtBot, page: ChatPage, ask: Ask) ->
     theme().apply(text_size=100)
 
 
+def test_what_stands_below_an_answer_stays_in_line_at_another_text_size(
+    page: ChatPage, ask: Ask
+) -> None:
+    answer = ask("question")
+    row = page.view._rows[answer.id]
+    for size in (150, 100):
+        theme().apply(text_size=size)
+        copy, again, note = (w.geometry() for w in (row._copy, row._again, row._note))
+        assert abs(copy.center().y() - note.center().y()) <= 1
+        assert copy.right() < again.left() and again.right() < note.left()
+
+
 def test_up_in_the_empty_box_edits_the_last_message(qtbot: QtBot, page: ChatPage, ask: Ask) -> None:
     ask("qestion")
     editor = page.composer.editor
