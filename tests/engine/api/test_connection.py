@@ -35,7 +35,11 @@ def large(request: Request) -> Iterator[str]:
 
 def ask(server: Server, stream: bool) -> socket.socket:
     """A client that has asked for a chat, and takes nothing yet."""
-    client = socket.create_connection(("127.0.0.1", server.port), 10)
+    client = socket.socket()
+    client.settimeout(10)
+    # Where the system chooses, it takes megabytes for a client before that reads anything.
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    client.connect(("127.0.0.1", server.port))
     body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": stream}).encode()
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
     client.sendall(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -80,7 +84,7 @@ def test_a_little_that_a_client_takes_is_seen(scripted_server: Start) -> None:
 
         def still() -> bool:
             before = waits()
-            time.sleep(0.2)
+            time.sleep(0.5)
             return before == waits() > 0
 
         until(still)
