@@ -18,9 +18,9 @@ def describe(path: Path) -> dict[str, Any]:
     """All facts of a model file; raises `ModelFileError` or `UnsupportedModel` for one without a header.
 
     Keys: path, files, name, kind, problem ("" for a model that can be run), architecture, quant,
-    parameters, file_bytes, context, layers, types (type, kernel on the processor and on a
-    card, tensors, bytes of each), tensors (name,
-    shape (out, in), type, bytes), metadata (long lists as {"length", "first"}).
+    parameters, file_bytes, context, layers, types (type, kernel on the processor and on a card,
+    tensors, bytes of each), tensors (name, shape (out, in), type, both kernels, bytes), metadata (long
+    lists as {"length", "first"}).
     """
     header = read_header(path)
     entry = inspect(path)
@@ -29,6 +29,7 @@ def describe(path: Path) -> dict[str, Any]:
     for info in header.infos.values():
         count[info.type.name] += 1
         size[info.type.name] += info.n_bytes
+    kernels = {name: {"kernel": kernel_of(name), "card": card_kernel_of(name)} for name in count}
     return {
         "path": str(header.path),
         "files": [str(file) for file in header.files],
@@ -42,13 +43,7 @@ def describe(path: Path) -> dict[str, Any]:
         "context": entry.context,
         "layers": entry.n_layers,
         "types": [
-            {
-                "type": name,
-                "kernel": kernel_of(name),
-                "card": card_kernel_of(name),
-                "tensors": count[name],
-                "bytes": n_bytes,
-            }
+            {"type": name, **kernels[name], "tensors": count[name], "bytes": n_bytes}
             for name, n_bytes in size.most_common()
         ],
         "tensors": [
@@ -56,6 +51,7 @@ def describe(path: Path) -> dict[str, Any]:
                 "name": info.name,
                 "shape": list(info.shape),
                 "type": info.type.name,
+                **kernels[info.type.name],
                 "bytes": info.n_bytes,
             }
             for info in header.infos.values()
@@ -113,7 +109,8 @@ def show(facts: dict[str, Any], tensors: bool = False, metadata: bool = False) -
         lines.append("")
         for row in facts["tensors"]:
             shape = " x ".join(map(str, row["shape"]))
-            lines.append(f"  {row['name']:<40} {row['type']:<8} {shape}")
+            kernel = f"{row['kernel']:<7} {row['card']:<16}"
+            lines.append(f"  {row['name']:<40} {row['type']:<8} {kernel} {shape}")
     return "\n".join(lines)
 
 

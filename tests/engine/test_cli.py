@@ -183,6 +183,11 @@ def test_inspect_lists_the_file(run: Run) -> None:
     shown = run("inspect", QWEN3, "--tensors", "--metadata").out
     assert "token_embd.weight" in shown
     assert "general.architecture = 'qwen3'" in shown
+    # Which kernel each tensor gets, and not only each type.
+    of_type = {t["type"]: (t["kernel"], t["card"]) for t in facts["types"]}
+    assert all((t["kernel"], t["card"]) == of_type[t["type"]] for t in facts["tensors"])
+    line = next(line for line in shown.splitlines() if "token_embd.weight" in line)
+    assert "dense" in line and "f16, 16 bits" in line
 
 
 def test_bench_measures_what_it_says(run: Run) -> None:
