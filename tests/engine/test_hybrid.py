@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.config import EngineConfig, Precision, Spec
 from engine.devices import devices
 from engine.engine import Engine
-from engine.errors import NumericError
+from engine.errors import NumericError, UnsupportedModel
 from engine.gguf import open_model, read_header
 from engine.loading import load_model
 from engine.models.base import model_of
@@ -23,7 +23,7 @@ from engine.ops.cpu import CpuOps
 from engine.ops.numpy_ops import NumpyOps
 from engine.placement import estimate
 from engine.types import Failed, Finished, Started
-from engine.weights import load_weights
+from engine.weights import check_tensors, load_weights
 from tests.engine.engines import generate, greedy, ids, preemptions, running, started, submit
 from tests.engine.model_copies import Stored, as_type, copy_model
 from tests.engine.oracle import LIMITS, expected, model_path, step
@@ -189,3 +189,21 @@ def test_every_logit_in_pieces_equals_the_oracle(architecture: str, precision: P
     allowed = 2e-3 if precision is Precision.EXACT else 2e-2
     want = truth["logits_200"]
     assert np.abs(got - want).max() < allowed * want.std()
+
+
+def test_a_file_that_also_has_a_projector_gives_its_text_part(tmp_path: Path) -> None:
+    more = {n: np.zeros((32, 32), np.float32) for n in ("v.patch_embd.weight", "mm.0.weight")}
+    both = copy_model(model_path("qwen35"), tmp_path / "both.gguf", more=more)
+    with open_model(both) as file:
+        model = model_of(file.architecture)
+        specs = check_tensors(file, model.tensors(model.read_config(file)))
+    with open_model(model_path("qwen35")) as plain:
+        assert [s.name for s in specs] == [
+            s.name for s in check_tensors(plain, model.tensors(model.read_config(plain)))
+        ]
+    assert not any(s.name in more for s in specs)
+    strange = copy_model(
+        model_path("qwen35"), tmp_path / "x.gguf", more={"vx.weight": more["mm.0.weight"]}
+    )
+    with open_model(strange) as file, pytest.raises(UnsupportedModel, match=r"vx\.weight"):
+        check_tensors(file, model.tensors(model.read_config(file)))
