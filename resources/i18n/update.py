@@ -21,6 +21,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
+import PySide6
+
+OLDEST = (6, 12)
+"""Of PySide6: lupdate before it passes by plural forms whose number is no plain name."""
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # English has only its plural forms in a file.
@@ -147,6 +152,10 @@ def _tool(name: str) -> str:
 
 def main() -> int:
     """Update and compile every language; the exit code is 1 when something is not translated."""
+    if PySide6.__version_info__ < OLDEST:
+        sys.exit(
+            f"PySide6 {PySide6.__version__} would lose strings; expected 6.12, which needs Python 3.12."
+        )
     missing = 0
     SENTENCES.write_text(json.dumps(sentences(), indent=0) + "\n", encoding="utf-8")
     for language in LANGUAGES:

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
 
+import PySide6
 import pytest
 from PySide6.QtCore import QCoreApplication, QLocale
 
@@ -53,6 +54,8 @@ def test_nothing_is_left_untranslated(update: ModuleType, name: str) -> None:
 
 def test_the_files_hold_every_string_of_the_sources(update: ModuleType, tmp_path: Path) -> None:
     """Fails when strings changed and `python resources/i18n/update.py` was not run."""
+    if PySide6.__version_info__ < update.OLDEST:
+        pytest.skip("lupdate is too old to find all strings")
     for name in LANGUAGES:
         kept = resource("i18n", f"lucebox_{name}.ts")
         fresh = tmp_path / kept.name
