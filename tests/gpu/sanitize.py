@@ -48,15 +48,13 @@ class Verdict:
 
 def judged(done: limited.Ended) -> str:
     """What is wrong with a case by the words of the sanitizer and how it ended; empty for nothing."""
-    if found := _SUM.findall(done.out):
-        errors = [f"{n} {what}" for n, what in found if int(n)]
-        if errors:
-            lines = [line for line in _REPORT.findall(done.out) if not _is_frame(line)]
-            return "; ".join([errors[-1], *lines[:_SHOWN]])
-    if done.problem or not found:
-        said = [line for line in _REPORT.findall(done.out) if not _is_frame(line)]
-        return "; ".join([done.problem or "the sanitizer gave no summary", *said[:_SHOWN]])
-    return ""
+    found = _SUM.findall(done.out)
+    errors = [f"{n} {what}" for n, what in found if int(n)]
+    problem = errors[-1] if errors else done.problem
+    if not problem and found:
+        return ""
+    said = [line for line in _REPORT.findall(done.out) if not _is_frame(line)]
+    return "; ".join([problem or "the sanitizer gave no summary", *said[:_SHOWN]])
 
 
 def _is_frame(line: str) -> bool:

@@ -7,7 +7,6 @@ A case runs once, beside NumPy where the self-test has it, and says what was wro
 
 from __future__ import annotations
 
-import lzma
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,8 +28,8 @@ from engine.paths import cache_dir
 from engine.quants import TYPES
 from engine.types import Sequence
 from tests.bench.compare_llama_cpp import without_cublas
-from tests.engine.draft.drafts import draft_path, target_path
-from tests.engine.oracle import ARCHITECTURES, FIXTURES, expected, record, step
+from tests.engine.draft.drafts import draft_path, mtp_path, target_path
+from tests.engine.oracle import ARCHITECTURES, expected, record, step
 from tests.engine.test_tried import PAGES, TREE, tree
 from tests.gpu import test_attention, test_experts, test_quantised_models
 from tests.gpu.test_likeliest import choosing
@@ -172,9 +171,7 @@ def drafter(kind: str) -> list[str]:
     with tempfile.TemporaryDirectory() as name, made() as ops:
         folder, path = Path(name), None
         if kind == "mtp":
-            file = folder / "mtp.gguf"
-            file.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
-            target = target_on(ops, file)
+            target = target_on(ops, mtp_path(folder))
         else:
             target = target_on(ops, target_path("dflash_qwen3"))
             path = draft_path("dflash_qwen3", kind, "hf", folder)

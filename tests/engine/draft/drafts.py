@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def expected(family: str, kind: str) -> dict[str, Any]:
 
 def target_path(family: str) -> Path:
     return FIXTURES / family / "target.gguf"
+
+
+def mtp_path(folder: Path) -> Path:
+    """A qwen35 model with a trained draft layer of its own, unpacked into `folder`."""
+    path = folder / "mtp_qwen35.gguf"
+    path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+    return path
 
 
 def draft_path(family: str, kind: str, dialect: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +10,11 @@ import pytest
 
 from engine.config import EngineConfig, Precision, SamplingParams, Spec
 from engine.types import Event, Finished, Format, Request
-from tests.engine.draft.drafts import draft_path, target_path
+from tests.engine.draft.drafts import draft_path, mtp_path, target_path
 from tests.engine.engines import started
 from tests.engine.listener import Listener
 from tests.engine.model_copies import copy_model
-from tests.engine.oracle import FIXTURES, model_path
+from tests.engine.oracle import model_path
 
 PROMPTS, TOKENS = 20, 18  # for each of ten ways to draft
 HELD = Format("regex", r"([a-f0-9 ]{2,9}[-;,]){2,40}")
@@ -39,8 +38,7 @@ DRAWN: tuple[dict[str, object], ...] = (
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
     """A target, and what drafts for it, by the kind of drafter."""
     folder = tmp_path_factory.mktemp("drafts")
-    mtp = folder / "mtp.gguf"
-    mtp.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+    mtp = mtp_path(folder)
     small = copy_model(model_path("llama"), folder / "small.gguf", numbers={"llama.block_count": 4})
     return {
         "dflash": (target_path("dflash_qwen3"), str(draft_path("dflash_qwen3", "full", "hf", folder))),

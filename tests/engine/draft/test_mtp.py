@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from engine.ops.numpy_ops import NumpyOps
 from engine.placement import estimate
 from engine.types import Sequence, Started, Verified
 from engine.weights import load_weights
+from tests.engine.draft.drafts import mtp_path
 from tests.engine.engines import generate, greedy, started
 from tests.engine.model_copies import copy_model
 from tests.engine.oracle import FIXTURES, LIMITS, model_path, step
@@ -39,8 +39,7 @@ PLAN: Any = Plan(Path(), "cpu", 2, Precision.EXACT, 256, 4, 64, 64, 16, 16, None
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("mtp")
-    trained = folder / "mtp_qwen35.gguf"
-    trained.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+    trained = mtp_path(folder)
     layer = {
         name.removeprefix("tensor "): values.astype(np.float32)
         for name, values in expected("qwen35_mtp").items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +20,7 @@ from engine.ops.cuda_trust import Distrust
 from engine.placement import resolve
 from engine.types import Sequence
 from engine.weights import load_weights
-from tests.engine.draft.drafts import draft_path, target_path
-from tests.engine.oracle import FIXTURES
+from tests.engine.draft.drafts import draft_path, mtp_path, target_path
 from tests.kernels.cuda.test_cuda_ops_without_card import LIMITS, Notes
 
 
@@ -42,9 +40,7 @@ def test_drafters_run_on_a_card(notes: Notes, kind: str, tmp_path: Path) -> None
     ops = CudaOps("cuda:0", distrust=Distrust())
     sequence = Sequence(1, [3, 4, 5, 6], 4, SamplingParams(), pages=[0])
     if kind == "mtp":
-        path = tmp_path / "mtp.gguf"
-        path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
-        target = target_on(ops, path)
+        target = target_on(ops, mtp_path(tmp_path))
         there = set(notes.memory)
         drafter = open_drafter("mtp", target, None)
     else:

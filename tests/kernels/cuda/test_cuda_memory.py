@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import lzma
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,7 @@ from engine.placement import Plan, estimate, resolve
 from engine.quants import by_name
 from engine.scheduler import MOST_GUESSED
 from engine.weights import load_weights
-from tests.engine.oracle import FIXTURES
+from tests.engine.draft.drafts import mtp_path
 from tests.kernels.cuda.test_cuda_ops_without_card import Notes, Runtime, notes, vector
 from tests.reference.blocks import random_tensor
 
@@ -159,8 +158,7 @@ def test_a_draft_layer_takes_what_was_predicted(
 ) -> None:
     monkeypatch.setattr(sys.modules["cupy"].cuda, "runtime", Ledger(notes))
     monkeypatch.setattr(Library, "of", lambda card, allocate, cache: None)
-    path = tmp_path / "mtp.gguf"
-    path.write_bytes(lzma.decompress((FIXTURES / "draft/mtp_qwen35.gguf.xz").read_bytes()))
+    path = mtp_path(tmp_path)
     file: Any = Widened(path, HYBRID)
     plan, parts, limits = drafting(file, "mtp")
     ops, model = CudaOps(), model_of(file.architecture)
