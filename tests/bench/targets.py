@@ -284,7 +284,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--peer", type=Path, help="llama.cpp's llama-bench")
     parser.add_argument("--synth", type=Path, help="the program that makes files of real shapes")
     parser.add_argument("--json", type=Path, help="what was found; measured are those not in it")
-    parser.add_argument("--only", default="", help="issues, files and kinds of runs, with commas")
+    parser.add_argument(
+        "--only", default="", help="issues, files, kinds or names of runs, with commas"
+    )
     parser.add_argument(
         "--again", action="store_true", help="measure also what was measured before"
     )
@@ -302,7 +304,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--json: {args.json} is no record of earlier runs ({error}). Move it away.")
     words = set(filter(None, args.only.split(",")))
     runs = read_runs(args.wanted)
-    chosen = [r for r in runs if not words or words & {str(r.issue), r.file, r.kind}]
+    chosen = [r for r in runs if not words or words & {str(r.issue), r.file, r.kind, r.name}]
     if not chosen:
         parser.error(f"--only: nothing is called {args.only}.")
     files = Files(args.folder, args.synth)

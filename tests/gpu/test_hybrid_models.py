@@ -22,8 +22,12 @@ MIXES = (
     ("IQ4_XS", "Q3_K", "Q2_K"), ("MXFP4", "IQ4_NL", "MXFP4"),
     ("IQ2_XXS", "IQ3_S", "IQ2_S"), ("IQ1_M", "TQ1_0", "IQ3_XXS"), ("IQ1_S", "IQ2_XS", "TQ2_0"),
 )  # fmt: skip
-NMSE = {Precision.FAST: (1e-3, 1e-2), Precision.EXACT: (1e-5, 1e-5)}
-"""Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way."""
+NMSE = {Precision.FAST: (1e-3, 3e-2), Precision.EXACT: (5e-5, 5e-5)}
+"""Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way.
+
+Also exact steps have K and V of f16, and there are ties that `decided` does not rule out: with random seeds
+1.3e-2 and 1.3e-5 were seen on the card. A fault gives more than 0.1 and 1e-3.
+"""
 
 
 def build(ops: Any, rng: np.random.Generator, mix: tuple[str, str, str]) -> None:

@@ -83,6 +83,14 @@ RACE = """========= COMPUTE-SANITIZER
 =========
 ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
 """
+OF_CUBLAS = """========= Error: Race reported between Write access at nvjet_sm90_hsh_64x8_TNT+0x1a20
+=========     and Read access at nvjet_sm90_hsh_64x8_TNT+0x2b40 [1024 hazards]
+========= Error: Race reported between Read access at void cutlass::Kernel2<matmul>(T1::Params)+0x20
+=========     and Write access at void cutlass::Kernel2<matmul>(T1::Params)+0x80 [16 hazards]
+"""
+OF_TWO = "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n"
+OF_THREE = OF_TWO.replace("2", "3")
+UNNAMED = OF_CUBLAS.replace("Read access at nvjet_sm90_hsh_64x8_TNT+", "Read access at ")
 
 
 @pytest.mark.parametrize(
@@ -92,6 +100,13 @@ RACE = """========= COMPUTE-SANITIZER
         (Ended(0, NO_RACE, "", 9), ""),
         (Ended(0, RACE, "", 9), "1 hazard displayed (1 error, 0 warnings); Error: Race reported"),
         (Ended(1, RACE, "CUDA error", 9), "1 hazard displayed"),
+        (Ended(0, OF_CUBLAS + OF_TWO, "", 9), ""),
+        (Ended(0, OF_CUBLAS + OF_THREE, "", 9), "3 hazards displayed"),
+        (Ended(0, OF_CUBLAS + RACE, "", 9), "1 hazard displayed"),
+        (Ended(0, RACE + OF_CUBLAS + OF_THREE, "", 9), "3 hazards displayed"),
+        (Ended(0, UNNAMED + OF_TWO, "", 9), "2 hazards displayed"),
+        (Ended(0, 50 * OF_CUBLAS + OF_TWO.replace("2", "100"), "", 9), "100 hazards displayed"),
+        (Ended(1, OF_CUBLAS + OF_TWO, "AssertionError: wrong", 9), "ended with 1: AssertionError"),
         (Ended(1, CLEAN, "AssertionError: wrong", 9), "ended with 1: AssertionError: wrong"),
         (Ended(None, "========= COMPUTE-SANITIZER\n", "", 9), "did not end within 9 s"),
         (Ended(0, "", "", 9), "the sanitizer gave no summary"),
@@ -102,6 +117,13 @@ def test_the_sanitizer_s_words_are_understood(done: Ended, problem: str) -> None
     found = sanitize.judged(done)
     assert found.startswith(problem) and bool(found) == bool(problem)
     assert "backtrace" not in found
+
+
+def test_races_inside_cublas_are_told() -> None:
+    inside = sanitize.inside_cublas(OF_CUBLAS + OF_TWO)
+    line = sanitize.Verdict("racecheck", "layers by cuBLAS", "", 1, "", inside).text()
+    assert line.endswith("clean, 2 reports inside cuBLAS")
+    assert not sanitize.inside_cublas(NO_RACE) and not sanitize.inside_cublas(OF_CUBLAS + RACE)
 
 
 SANITIZER = """#!{python}
