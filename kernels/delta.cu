@@ -8,10 +8,50 @@
 // Sequence s of a step is int4 {first row, rows, 2^16 source + 4 slot + 2 later + tried, position of the first row}: the state in slot
 // `source`, mostly the same, becomes that in `slot`. A later part of a sequence goes on from what the part before it leaves. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
-// H200, 2026-11-30, 48 heads, a layer in a graph: 5.8 us for a row (`row`), 18 for 16 (`recur` 12).
+// H200, 2026-12-01, 48 heads over 16 keys, what each adds to the graph of a 27B's layer (`python -m tests.gpu.measure MODEL.gguf
+// --profile`): `row` 9.5 us; of 16 / 24 / 32 rows `convolve_four` 3.9 / 3.8 / 4.0, `gate_four` 2.4 / 3.2 / 2.1.
 #include "delta.cuh"
 
 constexpr int EACH = 2, COLUMNS = 16 * EACH, SLICES = DIM / COLUMNS;  // of a block of four warps
+
+// The gates of a head of row m, by one thread of its warps.
+DEVICE void make_gates(const Product& mixed, int m, int head, const float* dt_bias, const float* a, const Values& s) {
+  const int column = (2 * s.n_k + 2 * s.n_v) * DIM + head;
+  const bool inside = head < s.n_v;
+  const Addends of_alpha = addends_of(mixed, m, column), of_beta = addends_of(mixed, m, column + s.n_v);
+  const float bias = inside ? dt_bias[head] : 0, rate = inside ? a[head] : 0;
+  wait_for_previous();
+  let_next_start();
+  const float squares = read_squares(mixed, m), alpha = inside ? add_up(of_alpha) : 0, beta = inside ? add_up(of_beta) : 0;
+  const float factor = factor_of(mixed, squares);
+  if (!inside) return;
+  s.log_g[m * s.n_v + head] = log_decay(__fmul_rn(factor, alpha), bias, rate);
+  s.b[m * s.n_v + head] = sigmoid(__fmul_rn(factor, beta));
+}
+
+// What the convolution's sums make of rows m .. m + N - 1, as far as they are `stored`: by a warp a value head, or by two the query and
+// the key of a key head, which meet in `query`.
+template <int N>
+DEVICE void finish(float4 (&sum)[N], const bool (&stored)[N], int m, bool is_value, bool is_key, int head, float eps, const Values& s,
+                   float4 (*query)[32]) {
+  const int lane = threadIdx.x & 31;
+  float* const to = (is_value ? s.v : is_key ? s.k : s.q) + ((size_t)m * (is_value ? s.n_v : s.n_k) + head) * DIM + 4 * lane;
+#pragma unroll
+  for (int r = 0; r < N; r++) {
+    sum[r] = silu(sum[r]);
+    if (!is_value) sum[r] = unit(sum[r], eps, is_key ? 1 : rsqrtf((float)DIM));
+    if (stored[r]) *(float4*)(to + r * (is_value ? s.n_v : s.n_k) * DIM) = sum[r];
+    if (!is_value && !is_key) query[r][lane] = sum[r];
+  }
+  if (is_value) return;
+  __syncthreads();
+  if (!is_key) return;
+#pragma unroll
+  for (int r = 0; r < N; r++) {
+    const float dot = dot_of(sum[r], query[r][lane]);
+    if (stored[r] && lane == 0) s.kq[(m + r) * s.n_k + head] = dot;
+  }
+}
 
 // Grid (n_k + n_v / 2 + ceil(n_v / 64), M), 64 threads, for a row: a warp takes a head, q and k of one key head together; the last
 // blocks take a head's gates each thread. before[m] is the row in front of m in its sequence, -1 where that is not in the step.
@@ -19,24 +59,14 @@ extern "C" __global__ void __launch_bounds__(64)
 convolve(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int* __restrict__ before,
          const int4* __restrict__ spans, const float* __restrict__ tails, const float* __restrict__ conv1d,
          const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, Values s) {
-  __shared__ float4 query[32];
-  const int m = blockIdx.y, position = positions[m], qkv = (2 * s.n_k + s.n_v) * DIM, inner = s.n_v * DIM;
+  __shared__ float4 query[1][32];
+  const int m = blockIdx.y, position = positions[m], qkv = (2 * s.n_k + s.n_v) * DIM;
   if (position < 0) {
     wait_for_previous();
     return;
   }
   if ((int)blockIdx.x >= s.n_k + s.n_v / 2) {
-    const int head = 64 * (blockIdx.x - s.n_k - s.n_v / 2) + threadIdx.x;
-    const bool inside = head < s.n_v;
-    const Addends of_alpha = addends_of(mixed, m, qkv + inner + head), of_beta = addends_of(mixed, m, qkv + inner + s.n_v + head);
-    const float bias = inside ? dt_bias[head] : 0, rate = inside ? a[head] : 0;
-    wait_for_previous();
-    let_next_start();
-    const float squares = read_squares(mixed, m), alpha = inside ? add_up(of_alpha) : 0, beta = inside ? add_up(of_beta) : 0;
-    const float factor = factor_of(mixed, squares);
-    if (!inside) return;
-    s.log_g[m * s.n_v + head] = log_decay(__fmul_rn(factor, alpha), bias, rate);
-    s.b[m * s.n_v + head] = sigmoid(__fmul_rn(factor, beta));
+    make_gates(mixed, m, 64 * (blockIdx.x - s.n_k - s.n_v / 2) + threadIdx.x, dt_bias, a, s);
     return;
   }
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -80,18 +110,111 @@ convolve(Product mixed, const int* __restrict__ positions, const int* __restrict
     add_up_rows<1>(mixed, one, of_one, old);
     tap(sum, old[0], weight(j, 0), weight(j, 1), weight(j, 2), weight(j, 3));
   }
-  sum = silu(sum);
-  if (is_value) {
-    *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
+  float4 sums[1] = {sum};
+  finish<1>(sums, {true}, m, is_value, warp, is_value ? value_head : (int)blockIdx.x, eps, s, query);
+}
+
+// The same for steps of 4 n <= 32 rows and four taps: grid (n_k + n_v / 2 + ceil(n_v / 32), M / 4), 128 threads, a warp for a head of two
+// rows. What is known of row r lane r looks up. Each row of the product is added up once, and once more if it is one of the three in front
+// of the next four; rows further away, which trees have in their windows, by each warp for itself.
+extern "C" __global__ void __launch_bounds__(128, 3)
+convolve_four(Product mixed, const int* __restrict__ positions, const int* __restrict__ sequence, const int* __restrict__ before,
+              const int4* __restrict__ spans, const float* __restrict__ tails, const float* __restrict__ conv1d,
+              const float* __restrict__ dt_bias, const float* __restrict__ a, float eps, Values s) {
+  constexpr int BACK = 3, OWN = 2;
+  __shared__ float4 near[2][BACK + 2 * OWN][32], far[4][OWN][BACK][32], query[2][OWN][32];  // raw rows; those and tails
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, side = warp & 1, pair = warp >> 1;
+  const int first = 2 * OWN * blockIdx.y, m = first + OWN * pair, qkv = (2 * s.n_k + s.n_v) * DIM;
+  const int position_of = positions[lane], before_of = before[lane], sequence_of = sequence[lane];
+  if ((int)blockIdx.x >= s.n_k + s.n_v / 2) {
+    const int row = first + warp, head = 32 * (blockIdx.x - s.n_k - s.n_v / 2) + lane;
+    make_gates(mixed, row, __shfl_sync(~0u, position_of, row) < 0 ? s.n_v : head, dt_bias, a, s);
     return;
   }
-  sum = unit(sum, eps, warp ? 1 : rsqrtf((float)DIM));
-  *(float4*)((warp ? s.k : s.q) + ((size_t)m * s.n_k + blockIdx.x) * DIM + 4 * lane) = sum;
-  if (warp == 0) query[lane] = sum;
+  if (__shfl_sync(~0u, position_of, first) < 0) {
+    wait_for_previous();
+    return;
+  }
+  const bool is_value = (int)blockIdx.x >= s.n_k;
+  const int head = is_value ? 2 * (blockIdx.x - s.n_k) + side : blockIdx.x;
+  const int channel = ((is_value ? 2 * s.n_k : side * s.n_k) + head) * DIM + 4 * lane;
+  float4 taps[4];  // of a channel, oldest first
+#pragma unroll
+  for (int i = 0; i < 4; i++) taps[i] = ((const float4*)conv1d)[channel + i];
+  const int rows[4] = {m, m + 1, first ? m - BACK : -1, first && pair == 0 ? m - BACK + 1 : -1};
+  Addends addends[4];
+  addends_around(mixed, m, channel, addends);
+  int window[OWN][BACK];  // rows, furthest last
+  int4 span[OWN];
+  int position[OWN];
+  bool stored[OWN], is_far = false;
+  auto step_back = [&](int row) {
+    const int back = __shfl_sync(~0u, before_of, max(row, 0));
+    return row < 0 ? -1 : back;
+  };
+#pragma unroll
+  for (int r = 0; r < OWN; r++) {
+    position[r] = __shfl_sync(~0u, position_of, m + r);
+    stored[r] = position[r] >= 0;
+    span[r] = spans[__shfl_sync(~0u, sequence_of, m + r)];
+    int row = m + r, missing = 0;
+#pragma unroll
+    for (int j = 0; j < BACK; j++) {
+      row = step_back(row);
+      window[r][j] = row;
+      is_far = is_far || (row >= 0 && row < first - BACK);
+      if (row >= 0 || j >= position[r]) continue;
+      const float* tail = tails + ((size_t)source_of(span[r]) * BACK + BACK - 1 - missing++) * qkv + channel;
+      far[warp][r][j][lane] = *(const float4*)tail;
+    }
+  }
+  wait_for_previous();
+  let_next_start();
+
+  if (is_far) {
+    const Part part = part_of(mixed, channel);
+    const int tile = part.units ? m - m % part.columns : 0;  // its first row
+#pragma unroll 1
+    for (int r = 0, row; r < OWN; r++) {
+      int apart[BACK];
+      Addends of_apart[BACK];
+      float4 x[BACK];
+      row = m + r;
+#pragma unroll
+      for (int j = 0; j < BACK; j++) {
+        row = step_back(row);
+        apart[j] = row < first - BACK ? row : -1;
+        of_apart[j] = apart[j] >= tile ? beside(part, mixed, addends[0], apart[j] - m) : addends_in(part, mixed, max(apart[j], 0), channel);
+      }
+      add_up_rows<2>(mixed, apart, of_apart, x);
+#pragma unroll
+      for (int j = 0; j < BACK; j++)
+        if (apart[j] >= 0) far[warp][r][j][lane] = x[j];
+    }
+  }
+  float4 x[4], sum[OWN];
+  add_up_rows<3>(mixed, rows, addends, x);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (rows[i] >= 0) near[side][rows[i] - first + BACK][lane] = x[i];
   __syncthreads();
-  if (warp == 0) return;
-  const float dot = dot_of(sum, query[lane]);
-  if (lane == 0) s.kq[m * s.n_k + blockIdx.x] = dot;
+#pragma unroll
+  for (int r = 0; r < OWN; r++) {
+    const int after = span[r].x + span[r].y - 1 - m - r;
+    if (stored[r] && (s.all || after < BACK))
+      *(float4*)(s.raw + (size_t)raw_row(s, m + r, __shfl_sync(~0u, sequence_of, m + r), after) * qkv + channel) = x[r];
+    sum[r] = make_float4(0, 0, 0, 0);
+    tap(sum[r], x[r], taps[0].w, taps[1].w, taps[2].w, taps[3].w);
+#pragma unroll
+    for (int j = 0; j < BACK; j++) {
+      if (j >= position[r]) continue;
+      const int row = window[r][j];
+      const float4 old = row < first - BACK || row < 0 ? far[warp][r][j][lane] : near[side][row - first + BACK][lane];
+      tap(sum[r], old, j == 0 ? taps[0].z : j == 1 ? taps[0].y : taps[0].x, j == 0 ? taps[1].z : j == 1 ? taps[1].y : taps[1].x,
+          j == 0 ? taps[2].z : j == 1 ? taps[2].y : taps[2].x, j == 0 ? taps[3].z : j == 1 ? taps[3].y : taps[3].x);
+    }
+  }
+  finish<OWN>(sum, stored, m, is_value, side, head, eps, s, query[pair]);
 }
 
 // `convolve`, `recur` and `gate` of a step of one row, to the same bits: grid (n_v * SLICES), 128 threads. Warp 0 makes the
@@ -216,40 +339,60 @@ struct Path {
   int count, row[32];
 };
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 7)
 commit(const int4* __restrict__ spans, int sequence, Path path, float* __restrict__ states, long long layer_states,
        float* __restrict__ tails, long long layer_tails, Values s, long long layer_values) {
+  constexpr int TOGETHER = 16, KEEP = 4;
+  __shared__ __align__(16) float keys[TOGETHER][DIM], ds[TOGETHER][COLUMNS], decay[TOGETHER];
   const int4 span = spans[sequence];
   const int head = blockIdx.x / SLICES, slice = blockIdx.x % SLICES, key_head = head % s.n_k;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, i = lane & 7, column = EACH * (4 * warp + (lane >> 3)), slot = slot_of(span);
   auto of_layer = [&](const float* p) { return (const float*)((const u8*)p + blockIdx.y * layer_values); };
-  const float *keys = of_layer(s.k), *ds = of_layer(s.d), *log_g = of_layer(s.log_g), *raw = of_layer(s.raw);
+  const float *of_k = of_layer(s.k), *of_d = of_layer(s.d), *log_g = of_layer(s.log_g), *raw = of_layer(s.raw);
   states += blockIdx.y * layer_states, tails += blockIdx.y * layer_tails;
+  const bool fresh = span.w == 0 && path.row[0] == 0;
   wait_for_previous();
-  float* state = states + (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
+  const size_t at = (((size_t)slot * s.n_v + head) * DIM + COLUMNS * slice + column) * DIM + 4 * i;
   Columns<EACH> columns;
-  columns.load(state, span.w == 0 && path.row[0] == 0);
-  for (int p = 0; p < path.count; p++) {
-    const int m = span.x + path.row[p];
-    const float* past = ds + ((size_t)m * s.n_v + head) * DIM + COLUMNS * slice + column;
-    float4 k[4];
-    float d[EACH], g[EACH];
-    load_row(k, keys + ((size_t)m * s.n_k + key_head) * DIM + 4 * i);
-#pragma unroll
-    for (int e = 0; e < EACH; e++) d[e] = past[e], g[e] = expf(log_g[m * s.n_v + head]);
-    columns.move(g, k, d);
+  columns.load(states + at, fresh);
+  for (int first = 0; first < path.count; first += TOGETHER) {
+    const int n = min(TOGETHER, path.count - first);
+    if (first) __syncthreads();
+#pragma unroll 1
+    for (int p = warp; p < n; p += 4) {
+      const size_t m = span.x + path.row[first + p];
+      copy16(&keys[p][4 * lane], of_k + (m * s.n_k + key_head) * DIM + 4 * lane);
+      if (lane < COLUMNS / 4) copy16(&ds[p][4 * lane], of_d + (m * s.n_v + head) * DIM + COLUMNS * slice + 4 * lane);
+      if (lane == 0) decay[p] = expf(log_g[m * s.n_v + head]);
+    }
+    copies_commit();
+    copies_wait<0>();
+    __syncthreads();
+#pragma unroll 1
+    for (int p = 0; p < n; p++) {
+      float4 k[4];
+      const float d[EACH] = {ds[p][column], ds[p][column + 1]}, g[EACH] = {decay[p], decay[p]};
+      load_row(k, &keys[p][4 * i]);
+      columns.move(g, k, d);
+    }
   }
-  columns.store(state);
+  columns.store(states + at);
   const int qkv = (2 * s.n_k + s.n_v) * DIM, keep = s.taps - 1;
   float* tail = tails + (size_t)slot * keep * qkv;
-  const bool fresh = span.w == 0 && path.row[0] == 0;
   for (int c = 128 * blockIdx.x + threadIdx.x; c < qkv; c += 128 * gridDim.x)
-    for (int at = 0; at < keep; at++) {  // rising, so that what is still to be read is not overwritten
-      const int after = keep - 1 - at;
-      float x = 0;
-      if (after < path.count) x = raw[(size_t)(span.x + path.row[path.count - 1 - after]) * qkv + c];
-      else if (!fresh) x = tail[(size_t)(at + path.count) * qkv + c];
-      tail[(size_t)at * qkv + c] = x;
+    for (int first = 0; first < keep; first += KEEP) {  // rising, so that what is still to be read is not overwritten
+      float x[KEEP];
+#pragma unroll
+      for (int j = 0; j < KEEP; j++) {
+        const int at = first + j, after = keep - 1 - at;
+        x[j] = 0;
+        if (at >= keep) continue;
+        if (after < path.count) x[j] = raw[(size_t)(span.x + path.row[path.count - 1 - after]) * qkv + c];
+        else if (!fresh) x[j] = tail[(size_t)(at + path.count) * qkv + c];
+      }
+#pragma unroll
+      for (int j = 0; j < KEEP; j++)
+        if (first + j < keep) tail[(size_t)(first + j) * qkv + c] = x[j];
     }
 }
 
@@ -273,5 +416,24 @@ gate(const float* __restrict__ o, Product mixed, int z, const float* __restrict_
   gated(x, v, factor_of(mixed, squares), w0, w1, eps);
 #pragma unroll
   for (int i = 0; i < 8; i++) v[i] = inside ? x[i] : 0;
+  write_activation(out, m, superblock, v);
+}
+
+// The same for steps of 4 n rows: grid (superblocks, M / 4), a warp for a row.
+extern "C" __global__ void __launch_bounds__(128)
+gate_four(const float* __restrict__ o, Product mixed, int z, const float* __restrict__ norm, const int* __restrict__ positions,
+          int columns, float eps, Activation out) {
+  const int superblock = blockIdx.x, m = 4 * blockIdx.y + (threadIdx.x >> 5), column = 256 * superblock + 8 * (threadIdx.x & 31);
+  const Addends addends = addends_of(mixed, m, z + column);
+  const float4 *of_norm = (const float4*)(norm + column % DIM), w0 = of_norm[0], w1 = of_norm[1];
+  const bool stored = positions[m] >= 0;
+  wait_for_previous(out);
+  const float squares = read_squares(mixed, m);
+  const float4 *from = (const float4*)(o + (size_t)m * columns + column), a = __ldcg(from), b = __ldcg(from + 1);
+  float v[8], x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  add_up_in_turn(addends, v);
+  gated(x, v, factor_of(mixed, squares), w0, w1, eps);
+#pragma unroll
+  for (int i = 0; i < 8; i++) v[i] = stored ? x[i] : 0;
   write_activation(out, m, superblock, v);
 }

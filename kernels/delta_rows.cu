@@ -39,11 +39,6 @@ DEVICE float factor_alone(const Product& p, int m, const float* factors) {
   return rsqrtf(sum / p.columns + p.eps) * (factors ? __ldcg(factors + m) : 1);
 }
 
-DEVICE float4 quick_silu(const float4& x) {
-  return make_float4(__fdividef(x.x, 1 + __expf(-x.x)), __fdividef(x.y, 1 + __expf(-x.y)), __fdividef(x.z, 1 + __expf(-x.z)),
-                     __fdividef(x.w, 1 + __expf(-x.w)));
-}
-
 // Grid (n_k + n_v / 2 + ceil(n_v / 64), ceil(M / ROWS)), 64 threads, as `convolve`, of up to four taps. Lane r looks up what there is to
 // know of row r. q and k of chunked spans are written as f16 high parts, then low parts.
 extern "C" __global__ void __launch_bounds__(64, 8)
@@ -135,7 +130,7 @@ convolve_rows(Product mixed, const int* __restrict__ positions, const int* __res
           tap(sum, x, w[0], w[s.taps], w[2 * s.taps], w[3 * s.taps]);
         }
       }
-      sum = quick_silu(sum);
+      sum = silu(sum);
       if (is_value) {
         *(float4*)(s.v + ((size_t)m * s.n_v + value_head) * DIM + 4 * lane) = sum;
         continue;

@@ -10,11 +10,11 @@
 #include "unit.cuh"
 #include "routes.cuh"
 
-// Superblocks of a warp up to which activations are kept for all turns: all warps share those of a superblock.
+// Superblocks of a warp up to which activations are kept for all turns: all warps read those of a superblock in one place.
 constexpr int KEPT = 2;
 constexpr int WARPS = 4;
 // That the registers of a multiprocessor must do for; those of some formats do for five without spills.
-constexpr bool LEAN = TYPE == Q4_K || TYPE == Q6_K || TYPE == F16_TILES;
+constexpr bool LEAN = TYPE == Q4_K || (TYPE == Q6_K && __CUDA_ARCH__ >= 860) || TYPE == F16_TILES;
 constexpr int BLOCKS = BOOK || TYPE == Q2_K || __CUDA_ARCH__ >= 1200 ? 3 : LEAN ? 5 : 4;
 
 // An expert's matrices: `second`, if there, stands below `first`, both of `row_tiles`.
@@ -51,7 +51,7 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
   const int first_tile = blockIdx.x * (WARPS / parts), step = gridDim.x * (WARPS / parts);
   const int tiles = second ? 2 * row_tiles : row_tiles;
   const int units = (superblocks - part + parts - 1) / parts;
-  const bool kept = (superblocks + parts - 1) / parts <= KEPT;
+  const bool kept = (superblocks + parts - 1) / parts <= KEPT, together = parts < WARPS;
   u8* weights = ring + work.slots * ACTIVATION + warp * CHUNK;
   int expert = 0;
   uint2 places;
@@ -81,12 +81,13 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
       if (i + 512 <= CHUNK || i + 16 * lane < CHUNK) copy16(to + i, from + i);
     if (++ahead_unit == units) ahead_unit = 0, ahead += step;
   };
-  auto activations = [&](int unit, int slot) { return ring + (kept ? part + unit * parts : warp * STAGES + slot) * ACTIVATION; };
+  // Of activations that are kept, warp w brings superblocks w, w + WARPS, ..: its own, but for `together`, where others read them, too.
+  auto activations = [&](int superblock, int slot) { return ring + (kept ? superblock : warp * STAGES + slot) * ACTIVATION; };
   // 16 bytes of a block at a time: of each fragment this lane's, then those behind the fragments.
-  auto fetch_activations = [&](int unit, int slot) {
+  auto fetch_activations = [&](int superblock, int slot) {
     constexpr int FRAGMENTS = FORM == 8 ? INT8_SUMS : F16_E, REST = (ACTIVATION - FRAGMENTS) / 16, SUMS = FORM == 8 ? 16 : 0;
-    const u8* from = source.x + ((size_t)(part + unit * parts) * source.groups + group) * ACTIVATION + 16 * lane;
-    u8* to = activations(unit, slot) + 16 * lane;
+    const u8* from = source.x + ((size_t)superblock * source.groups + group) * ACTIVATION + 16 * lane;
+    u8* to = activations(superblock, slot) + 16 * lane;
     if (place_of(places, lane >> 2) != NOBODY)
 #pragma unroll
       for (int i = 0; i < FRAGMENTS; i += 512) copy16(to + i, from + i);
@@ -96,9 +97,9 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
         copy16(to + FRAGMENTS + 16 * i, from + FRAGMENTS + 16 * i);
   };
   // silu(gate) * up of the tile's rows, in the form that is read.
-  auto make_activations = [&](int unit, int slot) {
-    const int column = 256 * (part + unit * parts) + 8 * lane, inner = is_shared ? source.shared_inner : source.inner;
-    u8* to = activations(unit, slot);
+  auto make_activations = [&](int superblock, int slot) {
+    const int column = 256 * superblock + 8 * lane, inner = is_shared ? source.shared_inner : source.inner;
+    u8* to = activations(superblock, slot);
 #pragma unroll 2
     for (int g = 0; g < GROUP; g++) {
       const u32 place = place_of(places, g);
@@ -136,11 +137,15 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
   if (!early) begin();
   if (expert < 0) return;
   if (!DOWN && kept)
-    for (int u = 0; u < units; u++) fetch_activations(u, 0);
+    for (int s = warp; s < superblocks; s += WARPS) fetch_activations(s, 0);
 #pragma unroll
   for (int s = 0; s < STAGES; s++) {
-    if (!DOWN && !kept) fetch_activations(s % units, s);
+    if (!DOWN && !kept) fetch_activations(part + s % units * parts, s);
     copies_commit();
+  }
+  if (!DOWN && together) {
+    copies_wait<STAGES - 1>();
+    __syncthreads();
   }
   Lane l;
   l.lane = lane, l.g = lane >> 2, l.t = lane & 3;
@@ -151,14 +156,18 @@ DEVICE void multiply(const Stack& routed, const Stack& shared, const Work& work,
     acc.clear();
 #pragma unroll 1
     for (int u = 0; u < units; u++) {
-      if (DOWN && !(kept && turn)) make_activations(u, slot);
+      if (DOWN && !(kept && turn)) {
+        const int brought = warp + u * WARPS;
+        if (brought < superblocks) make_activations(brought, slot);
+        if (together && u == 0) __syncthreads();  // by then all are made
+      }
       copies_wait<STAGES - 1>();
       __syncwarp();
       l.weights = weights + slot * WARPS * CHUNK;
-      l.activations = activations(u, slot);
+      l.activations = activations(part + u * parts, slot);
       unit(acc, l);
       __syncwarp();
-      if (!DOWN && !kept && ahead < tiles) fetch_activations(ahead_unit, slot);
+      if (!DOWN && !kept && ahead < tiles) fetch_activations(part + ahead_unit * parts, slot);
       fetch_weights(slot);
       copies_commit();
       if (++slot == STAGES) slot = 0;

@@ -9,8 +9,8 @@
 // sequence [tile][batch tile][superblock]. L is the same for every M up to 32, and the consumer adds the parts of split tiles
 // (include/product.cuh), so a batch row's bits do not depend on M.
 // H200, 2026-12-01, graph of launches over 1 GB of weights, programmatic launch: Q4_K 24576x4096 (57 MB) 15.0 / 16.6 / 23.7 us
-// at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.0 / 9.6 / 13.5, 4096x4096 4.1 at M = 1. F16 form, 2,048
-// rows of an 8B's matrices: 330 TFLOP/s.
+// at M = 1 / 16 / 32 (83 % of read bandwidth at M=1), 4096x12288 8.0 / 9.6 / 13.5, 4096x4096 4.1 at M = 1
+// (`python -m tests.gpu.measure_formats`). F16 form, 2,048 rows of an 8B's matrices: 330 TFLOP/s.
 #include "activation.cuh"
 
 constexpr int WARPS = 4;

@@ -16,8 +16,7 @@ DEVICE void norm(float* __restrict__ x, const Product& y, const float* __restric
   const int m = R * blockIdx.y + min(warp, R - 1), column = 256 * superblock + 8 * lane;
   const bool inside = column < columns;
   Addends addends[R];
-#pragma unroll
-  for (int r = 0; r < R; r++) addends[r] = addends_of(y, R * blockIdx.y + r, inside ? column : 0);
+  addends_from(y, R * blockIdx.y, inside ? column : 0, addends);
   const bool last = inside && warp < R;  // of the warps that do the rest
   const float4 wa = load4(weight + column, last), wb = load4(weight + column + 4, last);
   const float w[8] = {wa.x, wa.y, wa.z, wa.w, wb.x, wb.y, wb.z, wb.w};

@@ -205,12 +205,14 @@ extern "C" __global__ void __launch_bounds__(128) repack(const u8* __restrict__ 
         u32 byte = 0;
         if (high && TYPE == Q3_K) {
           for (int s = 0; s < 8; s++) byte |= (code(row, 32 * s + k + b) >> 2) << s;
-        } else if (high && TYPE == Q6_K) {
-          for (int s = 0; s < 4; s++) byte |= (code(row, 32 * (4 * group + s) + k + b) >> 4) << (2 * s);
         } else if (high) {
           for (int s = 0; s < 8; s++) byte |= (code(row, 32 * s + k + b) >> 4) << s;
         } else if (TYPE == Q8_0) {
           byte = code(row, 32 * group + k + b);
+        } else if (TYPE == Q6_K) {
+          const int piece = group % 3, column = 128 * (group / 3) + k + b;
+          const u32 own = code(row, column + 32 * piece) ^ ZERO, shared = code(row, column + 96) ^ ZERO;
+          byte = own << 2 | (shared >> (4 - 2 * piece) & 3);
         } else if (TWO_BITS) {
           for (int s = 0; s < 4; s++) byte |= (code(row, 32 * (4 * group + s) + k + b) & 3) << (2 * s);
         } else if (TABLE) {

@@ -3,6 +3,8 @@
 // Grid (superblocks, M), four warps that share the addends of 256 columns, two those of gate and two those of up; or, not
 // `together`, grid (ceil(superblocks / warps), M), a warp 256 columns. swiglu_four: grid (superblocks, M / 4), the four warps share
 // the addends of four rows. All add in one order. `columns` is a multiple of 8.
+// H200, 2026-12-01, what it adds to the graph of an 8B's layer (12,288 columns; `python -m tests.gpu.measure MODEL.gguf --profile`): 2.2 us
+// at M = 1, 4.2 at 16.
 #include "activation.cuh"
 #include "product.cuh"
 
@@ -19,7 +21,7 @@ DEVICE void finish(const Product& gate_up, float squares, bool inside, float (&h
 #pragma unroll
   for (int j = 0; j < 8; j++) {
     const float gate = factor * h[j];
-    h[j] = inside ? gate / (1 + __expf(-gate)) * (factor * up[j]) : 0;
+    h[j] = inside ? __fdividef(gate, 1 + __expf(-gate)) * (factor * up[j]) : 0;
   }
   write_activation(out, m, superblock, h);
 }
@@ -75,8 +77,9 @@ swiglu_four(Product gate_up, int columns, Activation out) {
   const bool inside = column < columns;
   const int at = (inside ? column : 0) + (warp >= 2 ? columns : 0);
   Addends mine[R];
+  addends_from(gate_up, m, at, mine);
 #pragma unroll
-  for (int r = 0; r < R; r++) mine[r] = share_of(addends_of(gate_up, m + r, at), warp & 1, 2);
+  for (int r = 0; r < R; r++) mine[r] = share_of(mine[r], warp & 1, 2);
   wait_to_read(out);
   const float squares = read_squares(gate_up, m + warp);
   Half half[R];

@@ -42,6 +42,9 @@ BLOCK_BYTES = {INT8: 2656, F16: 4128}
 _FEW_REGISTERS = {(10, 120)}
 """Formats and architectures whose tiles of 128 rows by 64 would need more registers than a thread has."""
 
+_FEW_SHORT = {(14, 80)}
+"""The same of short steps, whose tiles are of 128 rows by 32."""
+
 _ROW_BYTES = 368
 """Bytes of 256 columns of one row in the INT8 form, which each warp has its own copy of."""
 
@@ -187,6 +190,8 @@ def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
     if (type_id, arch) in _FEW_REGISTERS:
         shapes = shapes[-3:]
+    if short and form == INT8 and (type_id, arch) in _FEW_SHORT:
+        shapes = shapes[-2:]
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
     side_by_side: tuple[int, ...] = (2, 1) if arch in _SHARED and arch != 75 else (1,)
@@ -385,11 +390,6 @@ def delta_chunk(arch: int) -> DeltaChunk:
     return DeltaChunk(variant, rows, work, sides, stages * (sides + work))
 
 
-def recur(heads: int) -> Variant:
-    """The build for so many value heads a key head, of which a block takes up to four together."""
-    return Variant("recur.cu", (("HEADS", max(n for n in (1, 2, 3, 4) if heads % n == 0)),))
-
-
 def common() -> Iterator[Variant]:
     """What every model needs."""
     for file in ("norm.cu", "swiglu.cu", "head.cu", "sample.cu"):
@@ -422,9 +422,16 @@ def all_variants(arch: int) -> Iterator[Variant]:
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
         yield from (flash(head_dim, arch, few).variant for few in (True, False))
-    for file in ("delta.cu", "delta_rows.cu", "moe.cu", "rows.cu", "draft.cu", "ranks.cu"):
+    for file in (
+        "delta.cu",
+        "delta_rows.cu",
+        "recur.cu",
+        "moe.cu",
+        "rows.cu",
+        "draft.cu",
+        "ranks.cu",
+    ):
         yield Variant(file)
     yield delta_chunk(arch).variant
-    yield from (recur(heads) for heads in (1, 2, 3, 4))
     yield from common()
     yield probe()

@@ -204,10 +204,11 @@ class DeltaOps(Recorder):
         assert d is not None, "the model's shape must tell of recurrent layers"
         out = Buffer(d.n_v_heads * HEAD_DIM)
         chunk = self._chunk
-        row, convolve, gate = self._kernels("delta.cu", "row", "convolve", "gate")
-        together = variants.recur(d.n_v_heads // d.n_k_heads)
-        recur = self.card.kernel(together, "recur")
-        slices = d.n_v_heads // dict(together.defines)["HEADS"] * HEAD_DIM // _RECUR_COLUMNS
+        row, convolve, gate, convolve_four, gate_four = self._kernels(
+            "delta.cu", "row", "convolve", "gate", "convolve_four", "gate_four"
+        )
+        (recur,) = self._kernels("recur.cu", "recur")
+        slices = d.n_v_heads * HEAD_DIM // _RECUR_COLUMNS
         convolve_rows, gate_rows = self._kernels("delta_rows.cu", "convolve_rows", "gate_rows")
         prepare = self.card.kernel(chunk.variant, "prepare", chunk.prepare)
         chunks = self.card.kernel(chunk.variant, "chunks", chunk.chunks)
@@ -245,7 +246,10 @@ class DeltaOps(Recorder):
             least = _NEVER if p.short or d.conv_kernel > _TAPS else _CHUNKED
             inputs = product, positions, sequence, before, spans, tails, *weights, Float(eps)
             heads = d.n_k_heads + d.n_v_heads // 2 + -(-d.n_v_heads // 64)
-            if least == _NEVER:
+            if least == _NEVER and p.several and d.conv_kernel == _TAPS:
+                heads = d.n_k_heads + d.n_v_heads // 2 + -(-d.n_v_heads // 32)
+                self._launch(convolve_four, (heads, p.rows // 4, 1), 128, (*inputs, values))
+            elif least == _NEVER:
                 self._launch(convolve, (heads, p.rows, 1), 64, (*inputs, values))
             else:
                 args = *inputs, Int(p.rows), Int(least), values
@@ -264,7 +268,10 @@ class DeltaOps(Recorder):
             if few:
                 return
             parts = Pointer(values.o), product, Int(d.qkv), Pointer(norm.address), positions
-            if p.short:
+            if p.several:
+                args = *parts, Int(out.width), Float(eps), to
+                self._launch(gate_four, (d.n_v_heads // 2, p.rows // 4, 1), 128, args)
+            elif p.short:
                 args = *parts, Int(out.width), Float(eps), to
                 self._launch_shared(gate, out.width, p, args)
             else:

@@ -39,7 +39,7 @@ DEVICE void tap(float4& sum, const float4& x, float w0, float w1, float w2, floa
 }
 
 DEVICE float sigmoid(float x) { return 1 / (1 + __expf(-x)); }
-DEVICE float silu(float x) { return x / (1 + __expf(-x)); }
+DEVICE float silu(float x) { return __fdividef(x, 1 + __expf(-x)); }
 DEVICE float4 silu(const float4& x) { return make_float4(silu(x.x), silu(x.y), silu(x.z), silu(x.w)); }
 
 DEVICE float4 scaled(const float4& x, float f) {
@@ -101,18 +101,17 @@ DEVICE void move_tail(float* tail, const float* old, const Values& s, const int4
 template <int EACH>
 struct Columns {
   float4 s[EACH][4];
-  // From columns `step` floats apart.
-  DEVICE_METHOD void load(const float* from, bool zero, int step = DIM) {
+  DEVICE_METHOD void load(const float* from, bool zero) {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) s[e][j] = zero ? make_float4(0, 0, 0, 0) : *(const float4*)(from + (size_t)e * step + 32 * j);
+      for (int j = 0; j < 4; j++) s[e][j] = zero ? make_float4(0, 0, 0, 0) : *(const float4*)(from + e * DIM + 32 * j);
   }
-  DEVICE_METHOD void store(float* to, int step = DIM) const {
+  DEVICE_METHOD void store(float* to) const {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) *(float4*)(to + (size_t)e * step + 32 * j) = s[e][j];
+      for (int j = 0; j < 4; j++) *(float4*)(to + e * DIM + 32 * j) = s[e][j];
   }
   DEVICE_METHOD float dot(int e, const float4 (&x)[4]) const {
     float4 sum = make_float4(0, 0, 0, 0);

@@ -21,14 +21,10 @@ DEVICE u32 codes(u32 low, u32 high, int s, int slab) {
   }
   u32 code = (low >> (4 * s)) & 0x0f0f0f0fu;
   if (FIVE_BITS) code |= (slab < 4 ? high << (4 - slab) : high >> (slab - 4)) & 0x10101010u;
-  if (TYPE == Q6_K) {
-    const int at = 2 * (slab & 3);
-    code |= (at <= 4 ? high << (4 - at) : high >> (at - 4)) & 0x30303030u;
-  }
   return code;
 }
 
-// What integer codes are multiplied by in `signed_codes`, so that shifts alone make them signed.
+// What signed codes are multiplied by, so that shifts or masks alone make them signed.
 constexpr float CODE_SCALE = TYPE == Q4_0 ? 16 : TYPE == Q5_0 ? 8 : TYPE == Q6_K ? 4 : 1;
 
 // Codes as signed bytes, times CODE_SCALE.
@@ -40,21 +36,19 @@ DEVICE u32 signed_codes(u32 low, u32 high, int s, int slab) {
     const u32 nibbles = (s ? low >> 1 : low << 3) & 0x78787878u;
     return (nibbles | ((high << (7 - slab)) & 0x80808080u)) ^ 0x80808080u;
   }
-  if (TYPE == Q6_K) {
-    const int at = 2 * (slab & 3);
-    return ((s ? low >> 2 : low << 2) & 0x3c3c3c3cu) | (((at < 6 ? high << (6 - at) : high) & 0xc0c0c0c0u) ^ 0x80808080u);
-  }
   if (TYPE == Q3_K || TYPE == TQ2_0)  // less ZERO, without carries into the next byte
     return (codes(low, high, s, slab) + (0x80 - ZERO) * 0x01010101u) ^ 0x80808080u;
   return codes(low, high, s, slab);
 }
 
-// Four codes as f16: x = codes 0 and 2, y = codes 1 and 3, less ZERO.
-DEVICE uint2 f16_codes(u32 unsigned_codes) {
+// Four codes as f16: x = codes 0 and 2, y = codes 1 and 3, less ZERO. Unsigned, they are the lowest bits of 1024 and more, the last of
+// which is 1. Q6_K's are signed and times 4: with the sign turned round, they are those of 256 and more, where the last is a quarter.
+DEVICE uint2 f16_codes(u32 word) {
   constexpr int zero = TYPE == Q8_0 || TABLE || BOOK ? 128 : ZERO;
-  const u32 bias = half2_twice(1024.0f + zero);
+  constexpr u32 power = TYPE == Q6_K ? 0x5c805c80 : 0x64006400;
+  const u32 bias = half2_twice((TYPE == Q6_K ? 256.0f : 1024.0f) + zero);
   uint2 d;
-  d.x = half2_sub((unsigned_codes & 0x00ff00ffu) | 0x64006400u, bias);
-  d.y = half2_sub(((unsigned_codes >> 8) & 0x00ff00ffu) | 0x64006400u, bias);
+  d.x = half2_sub((word & 0x00ff00ffu) ^ power, bias);
+  d.y = half2_sub(((word >> 8) & 0x00ff00ffu) ^ power, bias);
   return d;
 }

@@ -2,12 +2,14 @@
 //
 // A chunk is 16 rows x 256 columns, the bits of the GGUF blocks in another order: HEAD bytes of scales, HIGH bytes of the
 // bits above those of the quants, QUANT bytes of quants. Chunks lie [row tile][superblock]; rows and columns beyond the
-// matrix are zero bytes. Quants are in the order of the A operand of mma.m16n8k32: lane 4g+t, word r
+// matrix are zero codes and scales. Quants are in the order of the A operand of mma.m16n8k32: lane 4g+t, word r
 // holds row g + 8 (r & 1), columns 4t..4t+3 + 16 (r >> 1) of a slab of 32, 16 bytes a lane.
 //   QUANT: 512 bytes for slabs 2i (low nibbles) and 2i+1 (high nibbles), i = 0..3; Q8_0: 512 bytes a slab. Q2_K, Q3_K, TQ2_0: 512
 //          bytes for four slabs, bits 2s, 2s+1 of a byte belong to slab 4i+s. Formats with a TABLE: the four nibbles of slab
 //          2i are the low half of a word, those of slab 2i+1 the high half, so that they choose bytes for prmt as they are.
-//   HIGH:  Q3_K, Q5_*: 512 bytes, bit j of a byte belongs to slab j. Q6_K: twice 512 bytes, bits 2s, 2s+1 to slab 4i+s.
+//          Q6_K: three pieces of 512 bytes for four slabs: the upper six bits of piece p are the code of slab 4i+p less 32, the lower
+//          two a third of that of slab 4i+3, its upper bits in the first, so that few operations make signed bytes of them.
+//   HIGH:  Q3_K, Q5_*: 512 bytes, bit j of a byte belongs to slab j.
 //   F16_TILES (F16 and BF16): only QUANT, twice 512 bytes a slab: halves of 16 columns as the A operand of mma.m16n8k16 with
 //   columns in the order 4t, 4t+2 | 4t+1, 4t+3: word 2j + i holds row g + 8i, columns 4t+j and 4t+j+2.
 //   HEAD:  Q4_K, Q5_K: the blocks' first 16 bytes (d, dmin, scales), row by row. Q2_K: 16 scales (minima in the high nibbles)
@@ -42,8 +44,13 @@ constexpr bool D_BEHIND = SIGNED_SCALES || BOOK || TYPE == TQ2_0;
 constexpr float D_SCALE = IQ1 || IQ2 ? 0.125f : TYPE == IQ3_XXS ? 0.25f : 1;
 
 constexpr int HEAD = 16 * ROW_HEAD + (D_BEHIND ? 32 : TYPE == Q2_K ? 64 : HAS_OFFSETS ? 256 : 0);
-constexpr int HIGH = BOOK ? SIGNS + 4 * ABOVE * INDEX_LANES : TYPE == Q6_K ? 1024 : FIVE_BITS || TYPE == Q3_K ? 512 : 0;
-constexpr int QUANT = TYPE == F16_TILES ? 8192 : TYPE == Q8_0 ? 4096 : BOOK ? 32 * INDEX_LANES : TWO_BITS ? 1024 : 2048;
+constexpr int HIGH = BOOK ? SIGNS + 4 * ABOVE * INDEX_LANES : FIVE_BITS || TYPE == Q3_K ? 512 : 0;
+constexpr int QUANT = TYPE == F16_TILES ? 8192
+                      : TYPE == Q8_0    ? 4096
+                      : TYPE == Q6_K    ? 3072
+                      : BOOK            ? 32 * INDEX_LANES
+                      : TWO_BITS        ? 1024
+                                        : 2048;
 constexpr int CHUNK = HEAD + HIGH + QUANT;
 
 // Codes are stored unsigned; a weight is scale * (code - ZERO) (+ or - an offset). Q8_0's are signed bytes, a TABLE's choose one.
@@ -67,6 +74,12 @@ DEVICE u32 k_mins(const uint4& head, int half) {
 
 #include "codebook.cuh"
 
+// Of the words of three pieces: four codes less 32, times 4, as signed bytes.
+DEVICE u32 six_bits(u32 first, u32 second, u32 third, int piece) {
+  if (piece < 3) return (piece == 0 ? first : piece == 1 ? second : third) & 0xfcfcfcfcu;
+  return ((first << 6) & 0xc0c0c0c0u) | ((second << 4) & 0x30303030u) | ((third << 2) & 0x0c0c0c0cu);
+}
+
 // One code of a chunk: row 0..15, column 0..255.
 DEVICE int code_at(const u8* chunk, int row, int column) {
   if (BOOK) return book_code(chunk, row, column);
@@ -74,6 +87,10 @@ DEVICE int code_at(const u8* chunk, int row, int column) {
   const int at = 16 * (4 * (row & 7) + ((k & 15) >> 2)) + 4 * ((row >> 3) + 2 * (k >> 4)) + (k & 3);
   const u8* quants = chunk + HEAD + HIGH;
   if (TYPE == Q8_0) return (signed char)quants[512 * slab + at];
+  if (TYPE == Q6_K) {
+    const u8* piece = quants + 1536 * (slab >> 2) + at;
+    return (signed char)six_bits(piece[0], piece[512], piece[1024], slab & 3) >> 2;
+  }
   if (TABLE) {
     const int code = quants[512 * (slab >> 1) + (at & ~3) + 2 * (slab & 1) + ((at & 3) >> 1)] >> (4 * (at & 1)) & 15;
     const u32 word = code < 8 ? (code < 4 ? TABLE_0 : TABLE_4) : code < 12 ? TABLE_8 : TABLE_12;
@@ -83,7 +100,6 @@ DEVICE int code_at(const u8* chunk, int row, int column) {
                       : (quants[512 * (slab >> 1) + at] >> (4 * (slab & 1))) & 15;
   if (FIVE_BITS) code |= ((chunk[HEAD + at] >> slab) & 1) << 4;
   if (TYPE == Q3_K) code |= ((chunk[HEAD + at] >> slab) & 1) << 2;
-  if (TYPE == Q6_K) code |= ((chunk[HEAD + 512 * (slab >> 2) + at] >> (2 * (slab & 3))) & 3) << 4;
   return code - ZERO;
 }
 

@@ -49,7 +49,7 @@ struct Lane {
   DEVICE_METHOD float d(int w, int r) const { return D_SCALE * f16_to_f32(((const u16*)(chunk(w) + 16 * ROW_HEAD))[g + 8 * r]); }
   DEVICE_METHOD u32 d_dmin(int w, int r) const { return ((const u32*)(chunk(w) + 256))[g + 8 * r]; }
   DEVICE_METHOD uint4 low(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + HIGH + 512 * i))[lane]; }
-  DEVICE_METHOD uint4 high(int w, int i) const { return ((const uint4*)(chunk(w) + HEAD + 512 * i))[lane]; }
+  DEVICE_METHOD uint4 high(int w) const { return ((const uint4*)(chunk(w) + HEAD))[lane]; }
   DEVICE_METHOD const u8* block(int n) const { return activations + n * ACTIVATION; }
   DEVICE_METHOD uint4 h(int n, int slab) const { return ((const uint4*)(block(n) + 512 * slab))[lane]; }
   DEVICE_METHOD uint2 q(int n, int i, int s) const {
@@ -65,10 +65,11 @@ struct Lane {
   DEVICE_METHOD float2 e(int n) const { return ONE_ROW ? *(const float2*)(block(n) + ROW_E) : ((const float2*)(block(n) + INT8_E))[t]; }
 };
 
-// The low words of a slab pair and the bits above them, of one row tile. Of a codebook's formats: low words of indices (x and y
-// are the slabs), signs, and the bits above.
+// The low words of a slab pair and the bits above them, of one row tile; of Q6_K the pieces of four slabs, which two pairs have in
+// common. Of a codebook's formats: low words of indices (x and y are the slabs), signs, and the bits above.
 struct Quants {
-  uint4 low[TYPE == Q8_0 ? 2 : 1], high;
+  static constexpr int PIECES = TYPE == Q6_K ? 3 : TYPE == Q8_0 ? 2 : 1;
+  uint4 low[PIECES], high;
   u32 above;
   const u16* book;
   DEVICE_METHOD Quants(const Lane& l, int w, int i) {
@@ -80,23 +81,21 @@ struct Quants {
       book = book_of(l.t);
       return;
     }
-    if (TYPE == Q8_0) {
-      low[0] = l.low(w, 2 * i);
-      low[TYPE == Q8_0] = l.low(w, 2 * i + 1);
-    } else {
-      low[0] = l.low(w, TWO_BITS ? i >> 1 : i);
-    }
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) low[p] = l.low(w, PIECES * (TWO_BITS || TYPE == Q6_K ? i >> 1 : i) + p);
     high = make_uint4(0, 0, 0, 0);
-    if (HIGH) high = l.high(w, TYPE == Q6_K ? i >> 1 : 0);
+    if (HIGH) high = l.high(w);
   }
-  DEVICE_METHOD u32 low_word(int s, int r) const { return word_of(low[TYPE == Q8_0 ? s : 0], r); }
+  DEVICE_METHOD u32 low_word(int p, int r) const { return word_of(low[PIECES > 1 ? p : 0], r); }
 
-  // Word r of slab `slab` = 2i + s as signed bytes times CODE_SCALE, and as the unsigned codes that `f16_codes` takes.
+  // Word r of slab `slab` = 2i + s as signed bytes times CODE_SCALE, and as `f16_codes` takes it.
   DEVICE_METHOD u32 signed_word(int s, int r, int slab) const {
     if (BOOK) return book_bytes(book, s ? low[0].y : low[0].x, above, word_of(high, r), slab, r);
+    if (TYPE == Q6_K) return six_bits(low_word(0, r), low_word(1, r), low_word(2, r), slab & 3);
     return signed_codes(low_word(s, r), word_of(high, r), s, slab);
   }
-  DEVICE_METHOD u32 unsigned_word(int s, int r, int slab) const {
+  DEVICE_METHOD u32 f16_word(int s, int r, int slab) const {
+    if (TYPE == Q6_K) return signed_word(s, r, slab);
     return BOOK ? signed_word(s, r, slab) ^ 0x80808080u : codes(low_word(s, r), word_of(high, r), s, slab);
   }
 };
@@ -187,7 +186,7 @@ DEVICE void unit(Sums& acc, const Lane& l) {
           if constexpr (OUTER) {
             int c[4], by[4];
             const u32 only = (slab < 4 ? first_half : second_half) & 0xffu << (8 * (slab & 3));
-            mma_s8_k16(by, scales[w][0] & only, scales[w][1] & only, factors[n]);
+            mma_s8_k16(by, scales[w][0], scales[w][1], factors[n] & only);
             mma_s8_k32(c, a, x.x, x.y);
 #pragma unroll
             for (int k = 0; k < 4; k++) whole[w][n][k] += by[k] * c[k];
@@ -326,7 +325,7 @@ DEVICE void slab_weights(u32 (&a)[2][4], const Lane& l, const Heads& heads, int 
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-      const uint2 code = f16_codes(quants.unsigned_word(s, r, slab));
+      const uint2 code = f16_codes(quants.f16_word(s, r, slab));
       a[r >> 1][r & 1] = half2_fma(code.x, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
       a[r >> 1][2 + (r & 1)] = half2_fma(code.y, scale[r >> 1][r & 1], offset[r >> 1][r & 1]);
     }

@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 # Bits of a code: in the quants, and above them.
 BITS = {
     "Q4_0": (4, 0), "Q4_1": (4, 0), "Q5_0": (4, 1), "Q5_1": (4, 1), "Q8_0": (8, 0), "Q2_K": (2, 0),
-    "Q3_K": (2, 1), "Q4_K": (4, 0), "Q5_K": (4, 1), "Q6_K": (4, 2), "IQ4_NL": (4, 0),
+    "Q3_K": (2, 1), "Q4_K": (4, 0), "Q5_K": (4, 1), "Q6_K": (6, 0), "IQ4_NL": (4, 0),
     "IQ4_XS": (4, 0), "MXFP4": (4, 0), "TQ1_0": (2, 0), "TQ2_0": (2, 0),
 }  # fmt: skip
 FORMATS = (*BITS, *BOOKS)
@@ -158,6 +158,11 @@ def pack(data: Bytes, name: str, columns: int) -> Bytes:
         head[: len(data)] = part
         pieces.append(head.reshape(tiles, 16, superblocks, -1).swapaxes(1, 2))
     low, high = BITS[name]
+    if name == "Q6_K":
+        signed = (ordered ^ 32).reshape(tiles, superblocks, 2, 4, -1)
+        thirds = signed[..., 3:, :] >> np.array([4, 2, 0])[:, None] & 3
+        pieces.append((signed[..., :3, :] << 2 | thirds).astype(np.uint8))
+        return np.concatenate([p.reshape(tiles, superblocks, -1) for p in pieces], axis=2)
     if high:
         pieces.append(interleaved(ordered >> low, high))
     if name in TABLES:  # a word is four nibbles of slab 2i, then four of slab 2i + 1
@@ -171,6 +176,11 @@ def pack(data: Bytes, name: str, columns: int) -> Bytes:
 def words(chunks: Bytes, name: str) -> Bytes:
     """The codes as lanes hold them: (tiles, superblocks, 8 slabs, 32 lanes, 4 words, 4 bytes)."""
     low, high = BITS[name]
+    if name == "Q6_K":
+        three = chunks[..., -3072:].reshape(*chunks.shape[:2], 2, 3, -1)
+        fourth = ((three & 3) << np.array([4, 2, 0], np.uint8)[:, None]).sum(3, np.uint8)
+        signed = np.concatenate([three >> 2, fourth[..., None, :]], axis=3) ^ 32
+        return signed.reshape(*chunks.shape[:2], 8, 32, 4, 4)
     quants = chunks[..., -512 * low :]
     if name in TABLES:
         halves = np.moveaxis(quants.reshape(*chunks.shape[:2], 4, 32, 4, 2, 2), 5, 3)

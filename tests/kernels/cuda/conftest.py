@@ -49,7 +49,8 @@ def _text(file: str, seen: set[str]) -> str:
                 seen.add(name)
                 lines.append(_text(f"include/{name}", seen))
         elif not line.startswith("#pragma once"):
-            lines.append(line.replace("extern __shared__", "extern"))
+            line = line.replace("extern __shared__", "extern")
+            lines.append(line.replace("__CUDA_ARCH__ >=", "0 >="))
     return "\n".join(lines)
 
 

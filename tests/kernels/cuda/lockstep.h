@@ -87,12 +87,14 @@ static float __fdividef(float a, float b) { return a / b; }
 static float __fmul_rn(float x, float y) { return x * y; }
 static float __fadd_rn(float x, float y) { return x + y; }
 static int __ffs(u32 x) { return __builtin_ffs((int)x); }
+static int __popc(u32 x) { return __builtin_popcount(x); }
 static void __trap() { abort(); }
 static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static void sine_of(float x, float* s, float* c) { *s = (float)sin(M_PI * x), *c = (float)cos(M_PI * x); }
 #define sincospif sine_of
 static int __float2int_rn(float f) { return (int)nearbyintf(f); }
 static u32 atomicInc(u32* p, u32 last) { const u32 old = *p; *p = old >= last ? 0 : old + 1; return old; }
+static u32 atomicOr(u32* p, u32 bits) { const u32 old = *p; *p |= bits; return old; }
 static void __threadfence() {}
 static void let_next_start() {}
 static void prefetch(const void*) {}
@@ -124,6 +126,29 @@ static void mma_f16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
         for (int k = 0; k < 16; k++) warp[lane].c[i] += A[(lane >> 2) + 8 * (i >> 1)][k] * B[k][2 * (lane & 3) + (i & 1)];
   });
   memcpy(c, mine.c, 16);
+}
+
+// Signed bytes: word i of A has rows g + 8 (i & 1), columns 4t .. + 3 + 16 (i >> 1) of 8 `words`, as B its columns g.
+static void mma_s8(int (&c)[4], const u32* a, int words, u32 b0, u32 b1) {
+  static struct { u32 a[4], b[2]; } all[MOST];
+  auto* warp = all + current / 32 * 32;
+  memcpy(all[current].a, a, 4 * words), all[current].b[0] = b0, all[current].b[1] = b1;
+  __syncwarp();
+  for (int i = 0; i < 4; i++) {
+    c[i] = 0;
+    for (int k = 0; k < 8 * words; k++) {
+      const int word = k >> 4, at = (k & 15) >> 2, byte = 8 * (k & 3);
+      const u32 row = warp[(current % 32 & ~3) + at].a[2 * word + (i >> 1)], column = warp[4 * (2 * (current & 3) + (i & 1)) + at].b[word];
+      c[i] += (signed char)(row >> byte) * (signed char)(column >> byte);
+    }
+  }
+  __syncwarp();
+}
+template <int START = 0>
+static void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) { mma_s8(c, a, 4, b0, b1); }
+static void mma_s8_k16(int (&c)[4], u32 a0, u32 a1, u32 b0) {
+  const u32 a[2] = {a0, a1};
+  mma_s8(c, a, 2, b0, 0);
 }
 
 // Four 8x8 matrices, of which lane 8i + r knows where row r of number i lies.

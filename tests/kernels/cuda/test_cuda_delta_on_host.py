@@ -28,14 +28,14 @@ Span = tuple[int, int, int]
 class Both:
     """One recurrent layer here and in NumPy, on the same rows."""
 
-    def __init__(self, n_k: int, n_v: int) -> None:
+    def __init__(self, n_k: int, n_v: int, taps: int = 4) -> None:
         self.rng = rng = np.random.default_rng()
-        delta = DeltaShape(n_layers=1, n_k_heads=n_k, n_v_heads=n_v, head_dim=128, conv_kernel=4)
+        delta = DeltaShape(1, n_k, n_v, 128, taps)
         self.inner = inner = 128 * n_v
         self.width = width = delta.qkv + inner + 2 * n_v
         self.table = rng.standard_normal((TEXT, width)).astype(np.float32)
         vectors = [
-            rng.standard_normal((delta.qkv, 4)) / 2, rng.uniform(0.5, 1.5, n_v),
+            rng.standard_normal((delta.qkv, taps)) / 2, rng.uniform(0.5, 1.5, n_v),
             rng.uniform(-1, -0.01, n_v), rng.uniform(0.5, 1.5, 128),
         ]  # fmt: skip
         self.ops, self.truth = CudaOps(), NumpyOps()
@@ -133,6 +133,13 @@ def test_prompts_in_chunks_and_short_steps_equal_numpy(card: Notes, arch: int) -
         both.check(both.step((0, at + 1, 17), (1, 40, 16)))
 
 
+def test_a_prompt_behind_more_taps_is_gone_through_token_by_token(card: Notes) -> None:
+    both = Both(1, 2, taps=5)
+    both.check(both.step((0, 0, 75)))
+    assert [name for name, *_ in card.launches] == ["convolve", "recur", "gate_rows"]
+    both.check(both.step((0, 75, 90), (1, 0, 33)))
+
+
 @pytest.mark.parametrize("arch", (75, 90))
 def test_states_are_kept_on_the_way(card: Notes, arch: int) -> None:
     card.capability = arch
@@ -172,7 +179,9 @@ def test_what_is_tried_is_moved_on_by_its_path(card: Notes) -> None:
     both.accept(0, [0, 2, 4, 5])
     both.check(both.step((0, 7, 4), (1, 6, 30), tried=(1, 0)))
     both.accept(0, [0, 1])
-    both.check(both.step((0, 9, 1)))
+    both.check(both.step((0, 9, 20), tried=(1, 0)))
+    both.accept(0, list(range(19)))
+    both.check(both.step((0, 28, 1)))
 
 
 @pytest.mark.parametrize("heads", [(1, 2), (2, 6), (2, 2), (1, 4)])

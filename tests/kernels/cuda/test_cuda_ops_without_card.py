@@ -344,13 +344,14 @@ def test_recurrent_layers_are_one_kernel_for_a_row_and_chunks_for_many(
         1: ["row"],
         2: ["convolve", "recur"],
         8: ["convolve", "recur", "gate"],
-        32: ["convolve", "recur", "gate"],
+        32: ["convolve_four", "recur", "gate_four"],
         33: in_chunks,
         128: in_chunks,
     }
     if taps > 4:
         kernels[1], kernels[33] = ["convolve", "recur"], ["convolve", "recur", "gate"]
         kernels[33][2] = "gate_rows"
+        kernels[32][0] = "convolve"
         kernels[128] = kernels[33]
     expected = parameters()
     for m, names in kernels.items():

@@ -38,10 +38,6 @@ static void mma_s8(int (&c)[4], const u32* a, int words, u32 b0, u32 b1) {
              for (int k = 0; k < 8 * words; k++) c[i] += byte_of_a(row, k) * byte_of_b(column, k);
            });
 }
-// 1.5 * 2^23 as bits, plus a small integer, is that sum as a float: here the integer is enough.
-constexpr int FLOAT_ZERO = 0;
-static float to_float(int c) { return (float)c; }
-static int times(int i, float f) { return i * (int)f; }
 template <int START = 0>
 static void mma_s8_k32(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) { mma_s8(c, a, 4, b0, b1); }
 static void mma_s8_k16(int (&c)[4], u32 a0, u32 a1, u32 b0) {
