@@ -22,12 +22,12 @@ MIXES = (
     ("IQ4_XS", "Q3_K", "Q2_K"), ("MXFP4", "IQ4_NL", "MXFP4"),
     ("IQ2_XXS", "IQ3_S", "IQ2_S"), ("IQ1_M", "TQ1_0", "IQ3_XXS"), ("IQ1_S", "IQ2_XS", "TQ2_0"),
 )  # fmt: skip
-NMSE = {Precision.FAST: (1e-3, 3e-2), Precision.EXACT: (5e-5, 5e-5)}
-"""Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way.
-
-Also exact steps have K and V of f16, and there are ties that `decided` does not rule out: with random seeds
-1.3e-2 and 1.3e-5 were seen on the card. A fault gives more than 0.1 and 1e-3.
-"""
+NMSE = {Precision.FAST: (1e-3, 1e-2), Precision.EXACT: (1e-5, 1e-5)}
+"""Of steps longer than 32 rows and of shorter ones, the median row: a router's near ties go either way."""
+MARGINS = {Precision.FAST: (2e-3, 4e-2, 2e-3), Precision.EXACT: (2e-3, 2e-3, 2e-3)}
+"""By which each row's last expert must be ahead of the next one in steps of 200, 2 and 32 rows: several times
+what activations of f16 change scores by, and of 8 bits, which are those of fast short steps. Few seeds would
+have all of 32 rows so far from a tie; a flip in some of them does not move the median row."""
 
 
 def build(ops: Any, rng: np.random.Generator, mix: tuple[str, str, str]) -> None:
@@ -105,25 +105,33 @@ def step(tokens: np.ndarray, start: int, sequence: int = 0) -> StepInput:
     )
 
 
-class Disturbed(NumpyOps):
-    """Norms whose weights are off by what f16 activations are."""
+class Watched(NumpyOps):
+    """Notes of each step by how much its nearest choice of experts is decided."""
 
-    def norm(self, x: Any, weight: np.ndarray, eps: float) -> Any:
-        noise = np.random.default_rng(0).standard_normal(weight.shape)
-        return super().norm(x, weight * (1 + 3e-4 * noise).astype(np.float32), eps)
+    def __init__(self) -> None:
+        super().__init__()
+        self.margins: list[float] = []
+
+    def experts(self, h: Any, router: np.ndarray, *rest: Any) -> Any:
+        def look(_: StepInput) -> None:
+            scores = np.sort(h.value @ router.T, axis=1)
+            self.margins.append(float((scores[:, -USED] - scores[:, -USED - 1]).min()))
+
+        self._program.append(look)
+        return super().experts(h, router, *rest)
 
 
-def decided(mix: tuple[str, str, str]) -> int:
-    """A seed where no router is so near a tie that states, and with them all rows behind, hang on it."""
+def decided(mix: tuple[str, str, str], precision: Precision) -> tuple[int, list[np.ndarray]]:
+    """A seed where no router is so near a tie that rows, or states and with them all rows behind, hang on
+    it; and the logits of a prompt of 200 tokens and of the steps of 2 and of 32 behind it."""
     while True:
-        seed = int(np.random.default_rng().integers(1 << 30))
+        seed, ops = int(np.random.default_rng().integers(1 << 30)), Watched()
+        build(ops, np.random.default_rng(seed), mix)
         tokens = np.random.default_rng(seed).integers(0, VOCABULARY, 234)
-        results = []
-        for ops in (NumpyOps(), Disturbed()):
-            build(ops, np.random.default_rng(seed), mix)
-            results.append(ops.run(step(tokens[:200], 0)).copy())
-        if nmse(*results) < 2e-6:
-            return seed
+        parts = ((0, 200), (200, 202), (202, 234))
+        logits = [ops.run(step(tokens[a:b], a)).copy() for a, b in parts]
+        if all(a > b for a, b in zip(ops.margins, MARGINS[precision], strict=True)):
+            return seed, logits
 
 
 def nmse(got: np.ndarray, want: np.ndarray) -> float:
@@ -135,20 +143,16 @@ def nmse(got: np.ndarray, want: np.ndarray) -> float:
 def test_hybrid_models_equal_numpy(
     make_ops: Any, mix: tuple[str, str, str], precision: Precision
 ) -> None:
-    seed = decided(mix)
-    ops, reference = make_ops(precision), NumpyOps()
+    seed, want = decided(mix, precision)
+    ops = make_ops(precision)
     build(ops, np.random.default_rng(seed), mix)
-    build(reference, np.random.default_rng(seed), mix)
     tokens = np.random.default_rng(seed).integers(0, VOCABULARY, 234)
-    want = reference.run(step(tokens[:200], 0))
-    assert nmse(ops.run(step(tokens[:200], 0)), want) < NMSE[precision][0], seed
+    assert nmse(ops.run(step(tokens[:200], 0)), want[0]) < NMSE[precision][0], seed
     ops.copy_state(2, 1)
-    want = reference.run(step(tokens[200:202], 200))
-    assert nmse(ops.run(step(tokens[200:202], 200)), want) < NMSE[precision][1], seed
-    want = reference.run(step(tokens[202:], 202))
+    assert nmse(ops.run(step(tokens[200:202], 200)), want[1]) < NMSE[precision][1], seed
     ops.copy_state(2, 3)
     whole = ops.run(step(tokens[202:], 202)).copy()
-    assert nmse(whole, want) < NMSE[precision][1], seed
+    assert nmse(whole, want[2]) < NMSE[precision][1], seed
     ops.copy_state(3, 2)
     done = 0
     for size in (1, 2, 7, 16, 6):
