@@ -9,7 +9,7 @@
 // `source`, mostly the same, becomes that in `slot`. A later part of a sequence goes on from what the part before it leaves. Rows that are only tried leave
 // states and tails as they are; what `commit` needs to move them on later is kept in a log.
 // H200, 2026-12-01, 48 heads over 16 keys, what each adds to the graph of a 27B's layer (`python -m tests.gpu.measure MODEL.gguf
-// --profile`): `row` 9.5 us; of 16 / 24 / 32 rows `convolve_four` 3.9 / 3.8 / 4.0, `gate_four` 2.4 / 3.2 / 2.1.
+// --profile --profiled 1,16,24,32`): `row` 9.5 us; of 16 / 24 / 32 rows `convolve_four` 3.9 / 3.8 / 4.0, `gate_four` 2.4 / 3.2 / 2.1.
 #include "delta.cuh"
 
 constexpr int EACH = 2, COLUMNS = 16 * EACH, SLICES = DIM / COLUMNS;  // of a block of four warps
@@ -138,9 +138,12 @@ convolve_four(Product mixed, const int* __restrict__ positions, const int* __res
   const bool is_value = (int)blockIdx.x >= s.n_k;
   const int head = is_value ? 2 * (blockIdx.x - s.n_k) + side : blockIdx.x;
   const int channel = ((is_value ? 2 * s.n_k : side * s.n_k) + head) * DIM + 4 * lane;
-  float4 taps[4];  // of a channel, oldest first
-#pragma unroll
-  for (int i = 0; i < 4; i++) taps[i] = ((const float4*)conv1d)[channel + i];
+  float4 taps[BACK + 1];  // [how far back], of four channels
+  {
+    const float4 *of = (const float4*)conv1d + channel, a = of[0], b = of[1], c = of[2], d = of[3];  // of a channel, oldest first
+    taps[3] = make_float4(a.x, b.x, c.x, d.x), taps[2] = make_float4(a.y, b.y, c.y, d.y);
+    taps[1] = make_float4(a.z, b.z, c.z, d.z), taps[0] = make_float4(a.w, b.w, c.w, d.w);
+  }
   const int rows[4] = {m, m + 1, first ? m - BACK : -1, first && pair == 0 ? m - BACK + 1 : -1};
   Addends addends[4];
   addends_around(mixed, m, channel, addends);
@@ -172,8 +175,8 @@ convolve_four(Product mixed, const int* __restrict__ positions, const int* __res
   let_next_start();
 
   if (is_far) {
-    const Part part = part_of(mixed, channel);
-    const int tile = part.units ? m - m % part.columns : 0;  // its first row
+    const Found in = part_of(mixed, channel);
+    const int tile = in.part.units ? m - m % in.part.columns : 0;  // its first row
 #pragma unroll 1
     for (int r = 0, row; r < OWN; r++) {
       int apart[BACK];
@@ -184,7 +187,7 @@ convolve_four(Product mixed, const int* __restrict__ positions, const int* __res
       for (int j = 0; j < BACK; j++) {
         row = step_back(row);
         apart[j] = row < first - BACK ? row : -1;
-        of_apart[j] = apart[j] >= tile ? beside(part, mixed, addends[0], apart[j] - m) : addends_in(part, mixed, max(apart[j], 0), channel);
+        of_apart[j] = apart[j] >= tile ? beside(in, mixed, addends[0], apart[j] - m) : addends_in(in, mixed, max(apart[j], 0), channel);
       }
       add_up_rows<2>(mixed, apart, of_apart, x);
 #pragma unroll
@@ -204,14 +207,13 @@ convolve_four(Product mixed, const int* __restrict__ positions, const int* __res
     if (stored[r] && (s.all || after < BACK))
       *(float4*)(s.raw + (size_t)raw_row(s, m + r, __shfl_sync(~0u, sequence_of, m + r), after) * qkv + channel) = x[r];
     sum[r] = make_float4(0, 0, 0, 0);
-    tap(sum[r], x[r], taps[0].w, taps[1].w, taps[2].w, taps[3].w);
+    tap(sum[r], x[r], taps[0].x, taps[0].y, taps[0].z, taps[0].w);
 #pragma unroll
     for (int j = 0; j < BACK; j++) {
       if (j >= position[r]) continue;
       const int row = window[r][j];
       const float4 old = row < first - BACK || row < 0 ? far[warp][r][j][lane] : near[side][row - first + BACK][lane];
-      tap(sum[r], old, j == 0 ? taps[0].z : j == 1 ? taps[0].y : taps[0].x, j == 0 ? taps[1].z : j == 1 ? taps[1].y : taps[1].x,
-          j == 0 ? taps[2].z : j == 1 ? taps[2].y : taps[2].x, j == 0 ? taps[3].z : j == 1 ? taps[3].y : taps[3].x);
+      tap(sum[r], old, taps[j + 1].x, taps[j + 1].y, taps[j + 1].z, taps[j + 1].w);
     }
   }
   finish<OWN>(sum, stored, m, is_value, side, head, eps, s, query[pair]);

@@ -5,7 +5,7 @@
 // behind its parent and leaves no state, and a branch that comes later starts from the state in front of the tree, which is moved down
 // its path by the d that were found there.
 // H200, 2026-12-01, 48 heads over 16 keys, what it adds to the graph of a 27B's layer at 8 / 16 / 24 / 32 rows: 7.1 / 10.6 / 14.2 /
-// 17.2 us, of trees of 22 and 32 14.1 and 18.4 (`python -m tests.gpu.measure MODEL.gguf --profile` for 16).
+// 17.2 us (`python -m tests.gpu.measure MODEL.gguf --profile --profiled 8,16,24,32`).
 #include "delta.cuh"
 
 constexpr int COLUMNS = 16, SLICES = DIM / COLUMNS, TOKENS = 16, ROWS = 2 * TOKENS;

@@ -20,8 +20,7 @@ DEVICE void finish(const Product& gate_up, float squares, bool inside, float (&h
   const float factor = factor_of(gate_up, squares);
 #pragma unroll
   for (int j = 0; j < 8; j++) {
-    const float gate = factor * h[j];
-    h[j] = inside ? __fdividef(gate, 1 + __expf(-gate)) * (factor * up[j]) : 0;
+    h[j] = inside ? silu(factor * h[j]) * (factor * up[j]) : 0;
   }
   write_activation(out, m, superblock, h);
 }
@@ -137,8 +136,7 @@ swiglu_rows(Product gate_up, int columns, int M, Activation out) {
     float h[8];
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-      const float x = a * g[j];
-      h[j] = __fdividef(x, 1 + __expf(-x)) * (b * u[j]);
+      h[j] = silu(a * g[j]) * (b * u[j]);
     }
     write_pieces(out, first + r, superblock, h);
   }

@@ -39,11 +39,9 @@ INT8, F16 = 8, 16
 BLOCK_BYTES = {INT8: 2656, F16: 4128}
 """Bytes of 256 columns of 8 batch rows."""
 
-_FEW_REGISTERS = {(10, 120)}
-"""Formats and architectures whose tiles of 128 rows by 64 would need more registers than a thread has."""
-
-_FEW_SHORT = {(14, 80)}
-"""The same of short steps, whose tiles are of 128 rows by 32."""
+_FEW_REGISTERS = {(10, F16, 120, False), (14, INT8, 80, True)}
+"""Formats, forms, architectures and whether steps are short where the largest tiles would need more registers
+than a thread has."""
 
 _ROW_BYTES = 368
 """Bytes of 256 columns of one row in the INT8 form, which each warp has its own copy of."""
@@ -188,10 +186,8 @@ class _Shape:
 def _shape(type_id: int, form: int, groups: int, arch: int, most_blocks: int = 4) -> _Shape:
     size, activation, short = chunk(type_id), _held(type_id, form, arch), groups <= MOST_SHORT // 8
     shapes = [(2, 4), (1, 4), (1, 2)] if short else [(2, 8), (2, 4), (1, 4), (1, 2)]
-    if (type_id, arch) in _FEW_REGISTERS:
-        shapes = shapes[-3:]
-    if short and form == INT8 and (type_id, arch) in _FEW_SHORT:
-        shapes = shapes[-2:]
+    if (type_id, form, arch, short) in _FEW_REGISTERS:
+        shapes = shapes[1:]
     if type_id == F16_TILES:
         shapes = [(1, 4), (1, 2)] if short else [(1, 8), (1, 4), (1, 2)]
     side_by_side: tuple[int, ...] = (2, 1) if arch in _SHARED and arch != 75 else (1,)
@@ -422,16 +418,10 @@ def all_variants(arch: int) -> Iterator[Variant]:
     for head_dim in HEAD_DIMS:
         yield from of_head(head_dim)
         yield from (flash(head_dim, arch, few).variant for few in (True, False))
-    for file in (
-        "delta.cu",
-        "delta_rows.cu",
-        "recur.cu",
-        "moe.cu",
-        "rows.cu",
-        "draft.cu",
-        "ranks.cu",
-    ):
+    for file in ("delta.cu", "delta_rows.cu", "recur.cu"):
         yield Variant(file)
     yield delta_chunk(arch).variant
+    for file in ("moe.cu", "rows.cu", "draft.cu", "ranks.cu"):
+        yield Variant(file)
     yield from common()
     yield probe()

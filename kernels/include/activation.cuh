@@ -41,6 +41,8 @@ DEVICE void reads_are_out(const Activation& out) {
   if (!out.early) let_next_start();
 }
 
+DEVICE float silu(float x) { return __fdividef(x, 1 + __expf(-x)); }
+
 DEVICE void write_int8(u8* block, int g, const float (&v)[8]) {
   const int lane = threadIdx.x & 31, slab = lane >> 2;
   float high = 0;

@@ -39,7 +39,6 @@ DEVICE void tap(float4& sum, const float4& x, float w0, float w1, float w2, floa
 }
 
 DEVICE float sigmoid(float x) { return 1 / (1 + __expf(-x)); }
-DEVICE float silu(float x) { return __fdividef(x, 1 + __expf(-x)); }
 DEVICE float4 silu(const float4& x) { return make_float4(silu(x.x), silu(x.y), silu(x.z), silu(x.w)); }
 
 DEVICE float4 scaled(const float4& x, float f) {

@@ -32,24 +32,29 @@ struct Addends {
   int factor_step;
 };
 
-// The launch that `row` is of; its `row_end` is where the launch begins.
-DEVICE Part part_of(const Product& p, int row) {
+// The launch that a row is of, and the row that it begins with.
+struct Found {
+  Part part;
+  int first;
+};
+
+DEVICE Found part_of(const Product& p, int row) {
   // Written out: an index into a kernel parameter would copy it to local memory.
   const bool second = p.count > 1 && row >= p.part[0].row_end, third = p.count > 2 && row >= p.part[1].row_end;
   const bool fourth = p.count > 3 && row >= p.part[2].row_end;
-  Part part = fourth ? p.part[3] : third ? p.part[2] : second ? p.part[1] : p.part[0];
-  part.row_end = fourth ? p.part[2].row_end : third ? p.part[1].row_end : second ? p.part[0].row_end : 0;
-  return part;
+  return {fourth ? p.part[3] : third ? p.part[2] : second ? p.part[1] : p.part[0],
+          fourth ? p.part[2].row_end : third ? p.part[1].row_end : second ? p.part[0].row_end : 0};
 }
 
-DEVICE Addends addends_in(const Part& part, const Product& p, int m, int row) {
+DEVICE Addends addends_in(const Found& in, const Product& p, int m, int row) {
+  const Part& part = in.part;
   if (part.units == 0) {
     const size_t first = (size_t)m * (1 + part.more);
     const float* at = p.y + first * p.width + row;
     return {at, at, p.width, 1 + part.more, part.parts ? part.parts + first : nullptr, 1};
   }
   const Addends whole = {p.y + (size_t)m * p.width + row, nullptr, 0, 1, nullptr, 0};
-  row -= part.row_end;
+  row -= in.first;
   const int tile = row >> 4, group = tile / part.tiles, column_tile = m / part.columns;
   const int unit = (group * part.column_tiles + column_tile) * part.superblocks;
   const int first = unit / part.units, last = (unit + part.superblocks - 1) / part.units;
@@ -64,7 +69,8 @@ DEVICE Addends addends_in(const Part& part, const Product& p, int m, int row) {
 DEVICE Addends addends_of(const Product& p, int m, int row) { return addends_in(part_of(p, row), p, m, row); }
 
 // Those of the batch row `by` rows on in the same tile of the product, 8 n rows, which are as far apart as their numbers.
-DEVICE Addends beside(const Part& part, const Product& p, Addends a, int by) {
+DEVICE Addends beside(const Found& in, const Product& p, Addends a, int by) {
+  const Part& part = in.part;
   const int apart = part.units == 0 ? (1 + part.more) * p.width : a.count == 1 ? p.width : 16 * part.tiles;
   a.first += by * apart, a.others += by * apart;
   if (a.factors) a.factors += by * (1 + part.more);
@@ -74,18 +80,18 @@ DEVICE Addends beside(const Part& part, const Product& p, Addends a, int by) {
 // Those of R batch rows, 1, 2, 4 or 8, from `m` on, a multiple of R.
 template <int R>
 DEVICE void addends_from(const Product& p, int m, int row, Addends (&a)[R]) {
-  const Part part = part_of(p, row);
-  a[0] = addends_in(part, p, m, row);
+  const Found in = part_of(p, row);
+  a[0] = addends_in(in, p, m, row);
 #pragma unroll
-  for (int r = 1; r < R; r++) a[r] = beside(part, p, a[0], r);
+  for (int r = 1; r < R; r++) a[r] = beside(in, p, a[0], r);
 }
 
 // Those of batch rows m, m + 1, m - 3 and, unless it is in the next tile of the product than that, m - 2, for an even m.
 DEVICE void addends_around(const Product& p, int m, int row, Addends (&a)[4]) {
-  const Part part = part_of(p, row);
-  a[0] = addends_in(part, p, m, row), a[1] = beside(part, p, a[0], 1);
-  a[2] = part.units && m % part.columns < 3 && m >= 3 ? addends_in(part, p, m - 3, row) : beside(part, p, a[0], -3);
-  a[3] = beside(part, p, a[2], 1);
+  const Found in = part_of(p, row);
+  a[0] = addends_in(in, p, m, row), a[1] = beside(in, p, a[0], 1);
+  a[2] = in.part.units && m % in.part.columns < 3 && m >= 3 ? addends_in(in, p, m - 3, row) : beside(in, p, a[0], -3);
+  a[3] = beside(in, p, a[2], 1);
 }
 
 // What another kernel has left at `at`, zeros where it is not `wanted`. Volatile, so that such loads go out in the order in which

@@ -1,6 +1,7 @@
 """Times a model file on the card: decode, passes of M rows, prompts, and each kernel's share.
 
-    python -m tests.gpu.measure MODEL.gguf [--contexts 128,4096] [--prompts 512,2048] [--profile]
+    python -m tests.gpu.measure MODEL.gguf [--contexts 128,4096] [--prompts 512,2048]
+        [--profile [--profiled 1,16]]
 
 Medians of repeated steps; short ones give the likeliest tokens alone, as greedy answers need them. "of read"
 is the bytes of the weights over the time, as a share of what a kernel that only reads gets from one large
@@ -137,6 +138,7 @@ def main() -> None:
     parser.add_argument("--contexts", default="128,4096")
     parser.add_argument("--prompts", default="512,2048")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profiled", default="1,16", help="rows of the short steps of --profile")
     parser.add_argument("--long", type=int, default=0, help="tokens of a prompt read in pieces")
     parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
     parser.add_argument("--plain", action="store_true", help="no programmatic dependent launches")
@@ -181,7 +183,7 @@ def main() -> None:
             f"prompt of {args.long} in pieces: {args.long / seconds:8.0f} tok/s, {seconds * 1e3:.1f} ms"
         )
     if args.profile:
-        for rows in (1, 16, prompts[-1]):
+        for rows in (*map(int, args.profiled.split(",")), prompts[-1]):
             print(f"  kernels of {rows} rows at {contexts[0] if rows < 64 else 0}")
             profile(timed, contexts[0] if rows < 64 else 0, rows)
     timed.ops.close()

@@ -39,18 +39,17 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a tool says of a case; `problem` is empty where it is clean but for `inside` reports of cuBLAS."""
+    """What a tool says of a case; `problem` is empty where it is clean but for reports inside cuBLAS."""
 
     tool: str
     case: str
     problem: str
     seconds: float
     output: str = ""
-    inside: int = 0
 
     def text(self) -> str:
         """One line."""
-        n = self.inside
+        n = inside_cublas(self.output)
         clean = f"clean, {n} report{'s' * (n > 1)} inside cuBLAS" if n else "clean"
         return f"{self.tool:<10}{self.case:<36}{self.seconds:6.0f} s  {self.problem or clean}"
 
@@ -91,9 +90,7 @@ def run(sanitizer: Path, tool: str, case: str, limit_s: float, end: float) -> Ve
     ]  # fmt: skip
     done = limited.run(command, left, alone=True)
     seconds = time.monotonic() - began
-    return Verdict(
-        tool, case, judged(done), seconds, f"{done.out}\n{done.err}", inside_cublas(done.out)
-    )
+    return Verdict(tool, case, judged(done), seconds, f"{done.out}\n{done.err}")
 
 
 def verdicts(

@@ -37,6 +37,8 @@ extern "C" int differences(int seed, int* split) {
     found += !same(a[i], addends_of(p, rows[i], row));
     *split += a[i].count > 1;
   }
+  addends_from(p, first, row, a);
+  for (int i = 0; i < 4; i++) found += !same(a[i], addends_of(p, first + i, row));
   return found;
 }
 """

@@ -120,8 +120,7 @@ def test_the_sanitizer_s_words_are_understood(done: Ended, problem: str) -> None
 
 
 def test_races_inside_cublas_are_told() -> None:
-    inside = sanitize.inside_cublas(OF_CUBLAS + OF_TWO)
-    line = sanitize.Verdict("racecheck", "layers by cuBLAS", "", 1, "", inside).text()
+    line = sanitize.Verdict("racecheck", "layers by cuBLAS", "", 1, OF_CUBLAS + OF_TWO).text()
     assert line.endswith("clean, 2 reports inside cuBLAS")
     assert not sanitize.inside_cublas(NO_RACE) and not sanitize.inside_cublas(OF_CUBLAS + RACE)
 
